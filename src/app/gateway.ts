@@ -65,33 +65,39 @@ export async function startGateway(
   log: Logger,
   sandbox: object = {},
 ): Promise<Gateway> {
-  const opened = new AsyncDisposableStack();
+  const opened: Closers = [];
   try {
     return await start(config, log, sandbox, opened);
   } catch (error) {
-    await opened.disposeAsync();
+    for (const close of opened.reverse()) {
+      // One that fails holds up neither the others nor the start's own error.
+      await (async () => close())().catch(() => undefined);
+    }
     throw asConfigError(error);
   }
 }
 
-/** @param opened closes what is open so far, the newest first, if the start fails */
+/** Each closes something that is open. */
+type Closers = (() => unknown)[];
+
+/** @param opened what to close, the newest first, if the start fails */
 async function start(
   config: Config,
   log: Logger,
   sandbox: object,
-  opened: AsyncDisposableStack,
+  opened: Closers,
 ): Promise<Gateway> {
   const names = [...config.accounts.keys()];
   const telemetry = createTelemetry(log, names, await loadDurations(config.metrics));
   const { durations, report } = telemetry;
-  opened.defer(() => durations?.shutdown(0));
+  opened.push(() => durations?.shutdown(0));
 
   // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
   const authentication = createAuthentication({
     ...{ ...config.auth, accounts: new Set(names), watchTokens, report },
   });
-  opened.defer(authentication.close);
+  opened.push(authentication.close);
   const { identify } = authentication;
   const tlsFiles =
     config.tls &&
@@ -102,9 +108,9 @@ async function start(
       },
       onProblem: (problem) => report("tlsUnusable", problem),
     });
-  opened.defer(() => tlsFiles?.close());
+  opened.push(() => tlsFiles?.close());
   const tracing = await createTracing(config.tracing, report);
-  opened.defer(() => tracing.shutdown(0));
+  opened.push(() => tracing.shutdown(0));
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
   const back = await openBack(common, sandbox, opened);
@@ -139,7 +145,7 @@ async function start(
     ...{ notReady, publicUrl: () => listeningUrl },
   });
 
-  opened.defer(() => {
+  opened.push(() => {
     publicServer.close();
     rpc.close();
     admin.close();
@@ -160,7 +166,7 @@ async function start(
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
-  opened.defer(() => reconciler?.close());
+  opened.push(() => reconciler?.close());
   const shutdown = createShutdown({
     times: config.shutdown,
     accounts,
@@ -200,7 +206,7 @@ type Back = Awaited<ReturnType<typeof openBack>>;
 async function openBack(
   { config, log, telemetry, tracing, budget }: Common,
   sandbox: object,
-  opened: AsyncDisposableStack,
+  opened: Closers,
 ) {
   const { metrics, report } = telemetry;
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
@@ -208,7 +214,7 @@ async function openBack(
   let clock: EmulatorClock | undefined;
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, report, log, now);
-  opened.defer(() => stores.close());
+  opened.push(() => stores.close());
   const of = { log: stores.eventLog, calls: stores.intents };
   const { log: eventLog, calls: intents } = observed(of, tracing, report);
   const causes = createCauses(eventLog);
@@ -216,7 +222,7 @@ async function openBack(
   const { sandboxAddress } = config;
   const emulator =
     sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
-  opened.defer(() => emulator?.close());
+  opened.push(() => emulator?.close());
   clock = emulator?.clock;
   const activities = new Map<string, Activity>();
   /** Accounts whose credentials the service refuses. */
@@ -239,7 +245,7 @@ async function openBack(
       // So that the callback's span can link to the call.
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
     });
-    opened.defer(async () => {
+    opened.push(async () => {
       await Promise.all([upstream.close(), bucket.close()]);
     });
     accounts.set(name, { bucket, upstream });
