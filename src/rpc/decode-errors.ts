@@ -110,7 +110,8 @@ function isUnfitKey(rest: string): boolean {
 
 /**
  * The violation at these paths; undefined for the request as a whole. If several fields have the
- * type, the fault does not say which of them is wrong, and the violation has their common path.
+ * type, the fault does not say which of them is wrong: the violation has their common path, or the
+ * first one's if they have nothing in common, and names them all.
  */
 function violation(
   paths: readonly string[],
@@ -119,7 +120,9 @@ function violation(
 ): FieldViolation | undefined {
   const [first = "", ...others] = paths.map((path) => joined(path, member));
   if (others.length === 0) return first === "" ? undefined : { path: first, message };
-  return { path: sharedPath([first, ...others]), message: `${member} ${message}`.trimStart() };
+  const path = sharedPath([first, ...others]);
+  if (path !== "") return { path, message: `${member} ${message}`.trimStart() };
+  return { path: first, message: `${[first, ...others].join(" or ")} ${message}` };
 }
 
 /** The common beginning of these paths. */
@@ -162,6 +165,7 @@ function noun(type: DescMessage | DescEnum): string {
 /** How to describe messages that are not an object in JSON, by type name. */
 const jsonForms: Readonly<Record<string, string>> = {
   "google.protobuf.Duration": 'a duration such as "15s"',
+  "google.protobuf.Timestamp": 'a time such as "2026-01-31T12:00:00Z"',
 };
 
 /** A message type or enum in a request, and the paths of the fields of this type. */

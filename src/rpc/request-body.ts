@@ -148,10 +148,18 @@ function growsTooMuch(): ConnectError {
   return new ConnectError(message, Code.ResourceExhausted);
 }
 
-/** The message in the URL of a read by GET. */
+/**
+ * The message in the URL of a read by GET.
+ * @throws ConnectError if it should be in base64 and is not
+ */
 export function messageOfQuery(query: URLSearchParams): Buffer {
   const message = query.get("message") ?? "";
-  return Buffer.from(query.get("base64") === "1" ? base64Decode(message) : message);
+  if (query.get("base64") !== "1") return Buffer.from(message);
+  try {
+    return Buffer.from(base64Decode(message));
+  } catch {
+    throw new ConnectError("the message in the URL is not base64", Code.InvalidArgument);
+  }
 }
 
 /** The pieces of a body of many messages, all together within a limit. */

@@ -116,6 +116,29 @@ for (const [name, body, message] of refused) {
   });
 }
 
+test("a wrong time names the fields that it may be", async () => {
+  await using started = await start();
+  const answer = await started.post("ListPayments", '{"firstSeenBefore":"2026-01-01"}');
+  assert.equal(answer.status, 400);
+  const { message } = (await answer.json()) as { message: string };
+  assert.equal(
+    message,
+    'first_seen_after: first_seen_after or first_seen_before must be a time such as "2026-01-31T12:00:00Z"',
+  );
+});
+
+test("a message in a URL that is not base64 is an invalid argument", async () => {
+  await using started = await start();
+  const path =
+    "/payments.v1.PaymentService/GetPayment?connect=v1&encoding=proto&base64=1&message=C*";
+  const answer = await fetch(`http://127.0.0.1:${started.port}${path}`);
+  assert.equal(answer.status, 400);
+  const { code, message } = (await answer.json()) as { code: string; message: string };
+  assert.deepEqual([code, message], ["invalid_argument", "the message in the URL is not base64"]);
+  const [record] = started.records;
+  assert.deepEqual([record?.level, record?.code], ["info", "INVALID_ARGUMENT"]);
+});
+
 test("a gzip that stops early is an invalid argument", async () => {
   await using started = await start();
   const body = gzipSync('{"amount":"1"}').subarray(0, 15);
