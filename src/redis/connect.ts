@@ -73,7 +73,11 @@ export function connectRedis(
     name === undefined ? undefined : new Sentinels({ addresses, name, tls: server.tls, onPrimary });
   const open = (): RedisClient => {
     const client = clientOf(nodes, server, sentinels);
-    client.on("error", onError);
+    client.on("error", (error: Error & { command?: { name: string } }) => {
+      onError(error);
+      // The driver would go on in database 0, among the keys of others.
+      if (error.command?.name === "select") client.disconnect(true);
+    });
     linkOf(client);
     for (const node of isCluster(client) ? client.nodes("all") : [client]) prepare(node);
     client.on("+node", prepare);

@@ -5,8 +5,10 @@ import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import type { Redis } from "ioredis";
+import { connectRedis } from "../../src/redis/connect.ts";
 import { Sentinels } from "../../src/redis/sentinels.ts";
 import { parseRedisUrl } from "../../src/redis/url.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { listen } from "../listen.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
@@ -41,6 +43,23 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
     assert.equal(await text(child.stdout), "closed while it asks\n");
     assert.equal(await exit, 0);
   });
+});
+
+test("a database that the server lacks is not replaced by another one", {
+  skip: withoutRedis,
+}, async (t) => {
+  const server = closing(t, await startRedis());
+  const errors: string[] = [];
+  const url = new Secret(`${server.url}/99`);
+  const { client } = closing(
+    t,
+    connectRedis(url, ({ message }) => errors.push(message)),
+  );
+  await until(async () => {
+    await assert.rejects(client.set("key", "value"), "no command reaches another database");
+    return errors.filter((message) => /DB index/.test(message)).length > 1;
+  }, "it tries again");
+  assert.equal(await server.command("EXISTS", "key"), 0);
 });
 
 test("a server that became a replica is left once, however many writes it refused", {
