@@ -112,6 +112,10 @@ function faultOfLeaf(
   if (typeof value === "string" && !value.isWellFormed()) {
     return "is not well-formed Unicode: half of a surrogate pair stands alone";
   }
+  // JSON has lost its last digits; a literal in the document keeps them.
+  if (typeof value === "number" && type.name === "ID" && !Number.isSafeInteger(value)) {
+    return "ID takes a string: a JSON number does not keep all digits";
+  }
   try {
     if (type.coerceInputValue(value, true) !== undefined) return undefined;
   } catch (error) {

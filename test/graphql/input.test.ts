@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { validate } from "../../src/core/validate.ts";
+import { GatewayError } from "../../src/errors.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
@@ -168,6 +169,31 @@ test("half of a surrogate pair is refused with the path in its variable", async 
   }
   assert.deepEqual(gateway.seen(), []);
   assert.doesNotMatch(gateway.logged(), /INTERNAL_SERVER_ERROR/);
+});
+
+test("an ID that JSON cannot keep as a number is refused, not taken for another one", async (t) => {
+  const asked: string[] = [];
+  const gateway = await serve(t, {
+    getPayment: async ({ externalId }) => {
+      asked.push(externalId);
+      throw new GatewayError("NOT_FOUND", "not known");
+    },
+  });
+  const query = "query($id: ID!) { payment(externalId: $id) { state } }";
+  for (const id of [2 ** 53, 1e21, 1.5]) {
+    const { errors } = await gateway.run(query, { id });
+    assert.deepEqual(
+      errors.map(({ message }: { message: string }) => message),
+      [
+        'Variable "$id" is invalid at "id": ID takes a string: a JSON number does not keep all ' +
+          "digits",
+      ],
+    );
+  }
+  assert.deepEqual(asked, []);
+  await gateway.run(query, { id: 2 ** 53 - 1 });
+  await gateway.run("{ payment(externalId: 9007199254740993) { state } }");
+  assert.deepEqual(asked, ["9007199254740991", "9007199254740993"]);
 });
 
 test("at most ten faults in variables are reported, each with its path", async (t) => {
