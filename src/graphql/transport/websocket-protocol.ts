@@ -1,154 +1,267 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { ExecutionResult, GraphQLError } from "graphql";
-import { CloseCode, makeServer } from "graphql-ws";
+import { type GraphQLError, getOperationAST } from "graphql";
+import {
+  CloseCode,
+  GRAPHQL_TRANSPORT_WS_PROTOCOL,
+  MessageType,
+  parseMessage,
+  type SubscribePayload,
+} from "graphql-ws";
 import type { WebSocket } from "ws";
 import type { Caller } from "../../auth/caller.ts";
 import { type Credentials, inAccount } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
-import { type Context, createContext } from "../context.ts";
+import { createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
-import type { Overload } from "../overload.ts";
+import type { Subscribed } from "../operations.ts";
+import { RequestError } from "../request-error.ts";
 
-/** The state of one connection, which the protocol's hooks share. */
+/** A socket, and what its operations share. */
 export interface Connection {
   readonly socket: WebSocket;
   /** The network stream that the socket's frames are written to. */
   readonly stream: Duplex;
   readonly request: IncomingMessage;
-  /** Operations in progress, by the client's ids. */
-  readonly operations: Map<string, Operation>;
-  /** The number of operations that wait for admission. */
-  waiting: number;
-  credentials?: Credentials;
-  caller?: Caller;
   /** Called once its caller is known. */
   readonly onCaller: () => void;
 }
 
-/** The graphql-transport-ws protocol. */
-export function createProtocol(edge: Edge) {
+/** The server's side of one connection. */
+export interface Session {
+  /** Handles a message; resolves when what it began is over. Rejects if that cannot be sent. */
+  handle(text: string): Promise<void>;
+  /** To be called once the socket has closed. */
+  closed(): void;
+}
+
+/** An operation that the client has begun and that neither side has completed. */
+interface Running {
+  /** Undefined while it waits for admission. */
+  operation?: Operation;
+  stopCutting?: () => void;
+}
+
+/**
+ * The graphql-transport-ws protocol. A client may use an id again as soon as it has completed an
+ * operation, whose end takes longer: so an operation sends and ends by its own identity, not by its
+ * id, as the server of `graphql-ws` does.
+ */
+export function createProtocol(edge: Edge): (connection: Connection) => Session {
   const { core, schema, operations, identify, formatError, documentOf } = edge;
   const { tracing, overload } = edge;
-  return makeServer<Record<string, unknown>, Connection>({
-    async onConnect({ extra, connectionParams }) {
-      try {
-        extra.credentials = initCredentialsOf(extra.request, connectionParams);
-        extra.caller = await identify(extra.credentials);
-        extra.onCaller();
-        return true;
-      } catch (error) {
-        extra.socket.close(...closeOf(error, formatError));
-        return false;
-      }
-    },
 
-    async onSubscribe({ extra }, id, payload) {
-      const { operationName, variables } = payload;
+  return ({ socket, stream, request, onCaller }) => {
+    /** The operations that are not completed, by the client's ids. */
+    const running = new Map<string, Running>();
+    /** Operations that wait or run, completed or not. */
+    let underWay = 0;
+    let hasInit = false;
+    let credentials: Credentials | undefined;
+    let caller: Caller | undefined;
+
+    async function send(message: object): Promise<void> {
+      if (socket.readyState !== socket.OPEN) return;
+      const text = JSON.stringify(message);
+      await new Promise<void>((resolve, reject) => {
+        socket.send(text, (error) => (error ? reject(error) : resolve()));
+      });
+    }
+
+    async function init(params: Readonly<Record<string, unknown>> | undefined): Promise<void> {
+      if (hasInit) {
+        socket.close(CloseCode.TooManyInitialisationRequests, "Too many initialisation requests");
+        return;
+      }
+      hasInit = true;
+      clearTimeout(initTimeout);
+      const given = initCredentialsOf(request, params);
+      try {
+        caller = await identify(given);
+      } catch (error) {
+        socket.close(...closeOf(error, formatError));
+        return;
+      }
+      credentials = given;
+      onCaller();
+      await send({ type: MessageType.ConnectionAck });
+    }
+
+    async function subscribe(id: string, payload: SubscribePayload): Promise<void> {
+      if (!caller) return socket.close(CloseCode.Unauthorized, "Unauthorized");
+      if (running.has(id)) {
+        return socket.close(CloseCode.SubscriberAlreadyExists, "Subscriber already exists");
+      }
+      const own: Running = {};
+      running.set(id, own);
+      underWay += 1;
+      const isOver = () => running.get(id) !== own;
+      /** Sends the last message of the operation, after which its id is free. */
+      const complete = async (message: object) => {
+        own.operation?.end();
+        if (isOver()) return;
+        running.delete(id);
+        await send({ id, ...message });
+      };
+      try {
+        const result = await begin(own, id, payload, isOver);
+        if (!result) return;
+        if (Array.isArray(result)) {
+          own.operation?.failed(codeOf(result[0]));
+          return await complete({ type: MessageType.Error, payload: result.map(withoutHttp) });
+        }
+        if (isOver()) return;
+        for await (const one of Symbol.asyncIterator in result ? result : [result]) {
+          if (isOver()) break;
+          await send({ id, type: MessageType.Next, payload: shownResult(one) });
+        }
+        await complete({ type: MessageType.Complete });
+      } finally {
+        underWay -= 1;
+        own.operation?.end();
+        own.stopCutting?.();
+        if (!isOver()) running.delete(id);
+      }
+    }
+
+    /** What the operation answers with; errors if it is refused; undefined if nobody waits for it. */
+    async function begin(
+      own: Running,
+      id: string,
+      payload: SubscribePayload,
+      isOver: () => boolean,
+    ): Promise<Subscribed | GraphQLError[] | undefined> {
       let slot: Slot;
       try {
-        slot = await turnOf(extra, overload);
+        if (underWay > limits.operationsPerSocket) throw tooManyOperations();
+        slot = await overload.enterBySocket(socket);
       } catch (error) {
         return [formatError(error)];
       }
-      const requestId = randomUUID();
-      const span = startOperationSpan(tracing, extra.request);
-      const of = { connection: "websocket", streamsBy: "websocket" } as const;
-      const operation = new Operation(edge, {
-        ...{ ...of, requestId, span, slot },
-        acceptLanguage: extra.request.headers["accept-language"] ?? null,
-        authenticate: async (account) => {
-          const caller = stillValid(extra.caller);
-          return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
-        },
-      });
+      if (isOver() || socket.readyState !== socket.OPEN) {
+        slot.leave();
+        return undefined;
+      }
+      const operation = operationOf(slot);
+      own.operation = operation;
       operation.begin();
-      extra.operations.set(id, operation);
       const { live } = operation;
-      const isOver = () => extra.operations.get(id) !== operation;
       live.push = (event) => {
-        const { socket, stream } = extra;
         if (isOver() || socket.readyState !== socket.OPEN || stream.writableNeedDrain) return false;
         const frames = live.resultOf?.(event)?.as(nextFrames);
         if (!frames) return false;
         stream.write(frames(id));
         return true;
       };
-      const { socket } = extra;
       live.onFailing = () => {
         const isUnread = () => !isOver() && socket.bufferedAmount > 0;
-        const stop = cutUnlessRead(isUnread, () => socket.terminate());
-        socket.once("close", stop);
-      };
-      const refuse = (errors: GraphQLError[]) => {
-        operation.failed(codeOf(errors[0]));
-        end(extra, id);
-        return errors;
+        own.stopCutting = cutUnlessRead(isUnread, () => socket.terminate());
       };
       try {
-        const { document, refused } = operations.find(documentOf(payload) ?? "");
-        if (!document) return refuse(refused.errors());
-        const contextValue = createContext(core, await operation.authenticate(), operation);
-        return { schema, document, operationName, variableValues: variables, contextValue };
+        return await operation.span.run(() => execute(operation, payload));
       } catch (error) {
-        return refuse([formatError(error)]);
-      }
-    },
-
-    execute: (args) => {
-      const { span, slot } = (args.contextValue as Context).operation;
-      return span.run(async () => {
-        const result = await operations.run(args);
+        return [formatError(error)];
+      } finally {
         // Give the slot back before sending: a client that does not read must not hold it.
         slot.leave();
-        return result;
-      });
-    },
-    subscribe: (args) =>
-      (args.contextValue as Context).operation.span.run(() => operations.subscribe(args)),
-
-    onNext: (_, __, ___, ____, result) => shownResult(result as ExecutionResult),
-    onError: ({ extra }, id, _, errors) => {
-      extra.operations.get(id)?.failed(codeOf(errors[0]));
-      end(extra, id);
-      return errors.map((error) => withoutHttp(error as GraphQLError));
-    },
-    onComplete: ({ extra }, id) => end(extra, id),
-    onClose: ({ extra }) => {
-      for (const [id, operation] of extra.operations) {
-        operation.failed("CANCELLED");
-        end(extra, id);
       }
-    },
-  });
+    }
+
+    async function execute(
+      operation: Operation,
+      payload: SubscribePayload,
+    ): Promise<Subscribed | GraphQLError[]> {
+      const { document, refused } = operations.find(documentOf(payload) ?? "");
+      if (!document) return refused.errors();
+      const contextValue = createContext(core, await operation.authenticate(), operation);
+      const { operationName, variables: variableValues } = payload;
+      const node = getOperationAST(document, operationName);
+      if (!node) return [noSuchOperation()];
+      const args = { schema, document, operationName, variableValues, contextValue };
+      const isStream = node.operation === "subscription";
+      return isStream ? operations.subscribe(args) : operations.run(args);
+    }
+
+    function operationOf(slot: Slot): Operation {
+      return new Operation(edge, {
+        ...{ connection: "websocket", streamsBy: "websocket", slot },
+        requestId: randomUUID(),
+        span: startOperationSpan(tracing, request),
+        acceptLanguage: request.headers["accept-language"] ?? null,
+        authenticate: async (account) => {
+          const known = stillValid(caller);
+          return account === undefined ? known : identify(inAccount(credentials!, account));
+        },
+      });
+    }
+
+    const initTimeout = setTimeout(() => {
+      const reason = "Connection initialisation timeout";
+      socket.close(CloseCode.ConnectionInitialisationTimeout, reason);
+    }, initTimeoutMs);
+    if (socket.protocol !== GRAPHQL_TRANSPORT_WS_PROTOCOL) {
+      socket.close(CloseCode.SubprotocolNotAcceptable, "Subprotocol not acceptable");
+    }
+
+    return {
+      async handle(text) {
+        // It could not be answered: the socket is being closed.
+        if (socket.readyState !== socket.OPEN) return;
+        const message = messageOf(text);
+        switch (message?.type) {
+          case MessageType.ConnectionInit:
+            return init(message.payload);
+          case MessageType.Ping:
+            return send({ type: MessageType.Pong, payload: message.payload });
+          case MessageType.Pong:
+            return;
+          case MessageType.Subscribe:
+            return subscribe(message.id, message.payload);
+          case MessageType.Complete: {
+            const completed = running.get(message.id)?.operation;
+            running.delete(message.id);
+            if (!completed?.live.isOpen) completed?.failed("CANCELLED");
+            completed?.end();
+            return;
+          }
+          default:
+            // No message of a client.
+            socket.close(CloseCode.BadRequest, "Invalid message received");
+        }
+      },
+      closed() {
+        clearTimeout(initTimeout);
+        for (const { operation } of running.values()) {
+          operation?.failed("CANCELLED");
+          operation?.end();
+        }
+        running.clear();
+      },
+    };
+  };
 }
 
-function end({ operations }: Connection, id: string): void {
-  operations.get(id)?.end();
-  operations.delete(id);
+/** How long a client may take to send `connection_init`. */
+const initTimeoutMs = 3_000;
+
+/** Undefined if it is none of the protocol's messages. */
+function messageOf(text: string): ReturnType<typeof parseMessage> | undefined {
+  try {
+    return parseMessage(text);
+  } catch {
+    return undefined;
+  }
 }
 
-/**
- * Waits for the admission of one more operation of a socket.
- * @throws GatewayError RESOURCE_EXHAUSTED beyond a limit, CANCELLED if the socket has closed
- */
-async function turnOf(connection: Connection, overload: Overload): Promise<Slot> {
-  const { socket, operations } = connection;
-  if (operations.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
-  connection.waiting += 1;
-  const slot = await overload.enterBySocket(socket).finally(() => {
-    connection.waiting -= 1;
-  });
-  if (socket.readyState === socket.OPEN) return slot;
-  slot.leave();
-  throw new GatewayError("CANCELLED", "the caller went away");
+function noSuchOperation(): GraphQLError {
+  return new RequestError("Unable to identify operation", "OPERATION_RESOLUTION_FAILURE");
 }
 
 function tooManyOperations(): GatewayError {

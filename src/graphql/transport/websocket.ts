@@ -38,7 +38,7 @@ export function serveWebSockets(
   misdirection?: Misdirection,
 ): (times: DrainTimes) => Promise<void> {
   const { log, corsOrigins, onCut, intake, heartbeatMs } = edge;
-  const protocol = createProtocol(edge);
+  const openSession = createProtocol(edge);
   const drain = new SocketDrain();
   const open = new Set<Open>();
   // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
@@ -83,40 +83,18 @@ export function serveWebSockets(
     open.add(member);
     socket.on("close", () => open.delete(member));
     limitSocket(socket, onCut);
-    const closed = protocol.opened(
-      {
-        protocol: socket.protocol,
-        send: (text) =>
-          new Promise((resolve, reject) => {
-            if (socket.readyState !== socket.OPEN) return resolve();
-            socket.send(text, (error) => (error ? reject(error) : resolve()));
-          }),
-        close: (code, reason) => socket.close(code, reason),
-        onMessage(handle) {
-          const handleInTurn = inTurn(socket, stream, intake, handle);
-          socket.on("message", (data) => {
-            const handled = handleInTurn(String(data)).catch((error) => {
-              if (socket.readyState !== socket.OPEN) return;
-              log.error({ err: error }, "WebSocket message failed");
-              socket.close(CloseCode.InternalServerError, "Internal server error");
-            });
-            track(handled);
-          });
-        },
-      },
-      {
-        ...{ socket, stream, request, operations: new Map(), waiting: 0 },
-        onCaller: arriving.takeLarge,
-      },
-    );
-    socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
-    socket.once("close", (code, reason) => {
-      leaveInTurn(() => {
-        closed(code, String(reason)).catch((error) => {
-          log.error({ err: error }, "WebSocket clean-up failed");
-        });
+    const session = openSession({ socket, stream, request, onCaller: arriving.takeLarge });
+    const handleInTurn = inTurn(socket, stream, intake, session.handle);
+    socket.on("message", (data) => {
+      const handled = handleInTurn(String(data)).catch((error) => {
+        if (socket.readyState !== socket.OPEN) return;
+        log.error({ err: error }, "WebSocket message failed");
+        socket.close(CloseCode.InternalServerError, "Internal server error");
       });
+      track(handled);
     });
+    socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
+    socket.once("close", () => leaveInTurn(session.closed));
   }
 
   server.on("upgrade", onUpgrade);

@@ -7,6 +7,7 @@ import type { Identify } from "../../../src/auth/identify.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { answeredPayment } from "../../core/answers.ts";
+import { until } from "../../until.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Answer, serve, somebody } from "../serve.ts";
 import { rawSocket, socketClient } from "../socket.ts";
@@ -124,6 +125,62 @@ test("a client that ends one subscription keeps the others of its socket", async
   assert.deepEqual((await kept.next()).value, { data: { paymentUpdated: { cursor: "c-2" } } });
   assert.equal((await feeds.kept.opened).call.signal.aborted, false);
   await kept.return?.();
+});
+
+test("a client may use an id again as soon as it has completed the operation", async (t) => {
+  const feeds = { old: createFeed(), new: createFeed() };
+  const read = Promise.withResolvers<never>();
+  const gateway = await serve(t, {
+    watchPayment: (request, call) =>
+      feeds[request.externalId as "old" | "new"].watch(request, call),
+    getPayment: () => read.promise,
+  });
+  const { send, subscribe, messages, message } = await rawSocket(t, gateway);
+  const watch = (id: string) => `subscription { paymentUpdated(externalId: "${id}") { cursor } }`;
+  subscribe(watch("old"));
+  await feeds.old.opened;
+  send({ id: "1", type: "complete" });
+  subscribe(watch("new"));
+  await feeds.old.released;
+  feeds.new.push(paymentEvent("c-1", PaymentStatus.PENDING));
+  await message("next");
+  assert.deepEqual(messages, [
+    { id: "1", type: "next", payload: { data: { paymentUpdated: { cursor: "c-1" } } } },
+  ]);
+
+  messages.length = 0;
+  subscribe('{ payment(externalId: "slow") { state } }', "2");
+  const slow = await until(() => gateway.seen().find(({ method }) => method === "getPayment"));
+  send({ id: "2", type: "complete" });
+  subscribe(budget, "2");
+  await message("complete");
+  assert.ok((slow.args[1] as { signal: AbortSignal }).signal.aborted);
+  read.reject(new GatewayError("NOT_FOUND", "not known"));
+  subscribe(budget, "3");
+  await until(() => messages.find(({ id, type }) => id === "3" && type === "complete"));
+  const answer = { data: { rateLimit: { limit: 10 } } };
+  assert.deepEqual(
+    messages,
+    ["2", "3"].flatMap((id) => [
+      { id, type: "next", payload: answer },
+      { id, type: "complete" },
+    ]),
+  );
+});
+
+test("a message that is none of a client closes its socket, and no error is logged", async (t) => {
+  const gateway = await serve(t, { watchPayment: createFeed().watch });
+  for (const text of ['{"type":"connection_ack"}', '{"type":"no"}', "{", "[]"]) {
+    const { socket } = await rawSocket(t, gateway);
+    socket.send(text);
+    assert.equal((await once(socket, "close"))[0], 4400);
+  }
+  const { socket, subscribe } = await rawSocket(t, gateway);
+  const id = "x".repeat(200);
+  subscribe('subscription { paymentUpdated(externalId: "e") { cursor } }', id);
+  subscribe(budget, id);
+  assert.equal((await once(socket, "close"))[0], 4409);
+  assert.doesNotMatch(gateway.logged(), /"level":"error"|"level":50/);
 });
 
 test("a socket that breaks releases the core's streams", async (t) => {
