@@ -167,7 +167,8 @@ export function createAttempts(options: AttemptOptions) {
       money,
       payoutEnds,
       asCustomer: customer.length > 0,
-      hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
+      hideSecrets: (text) => hideSecretsOf(call.schema, call.request)(text),
+      hideLogin,
       onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),
     });
     const mixedUp = response.kind === "error" && response.mixedUp === true;

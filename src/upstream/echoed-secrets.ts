@@ -3,15 +3,17 @@ import { splitSecrets } from "../secrets/secret-fields.ts";
 
 /**
  * Returns a function that redacts the values of the request's `debug_redact` fields in a text from
- * the payments service: an error message that quotes a cvv or a cryptogram would carry it into logs
- * and answers.
+ * the payments service: an error message or a description that quotes a cvv or a cryptogram would
+ * carry it into logs, stores and answers.
  */
 export function hideSecretsOf(schema: DescMessage, request: Message): (text: string) => string {
   const secrets = new Set<string>();
   collect(splitSecrets(schema, request).secrets, secrets);
   // The longest first: one secret may be a part of another.
   const byLength = [...secrets].sort((a, b) => b.length - a.length);
-  return (text) => byLength.reduce(hide, text);
+  // The merchant's own words come back as they were: an order's number may equal a cvv.
+  const { description } = request as { description?: unknown };
+  return (text) => (text === description ? text : byLength.reduce(hide, text));
 }
 
 /** Collects all texts in a message that holds only secrets. */

@@ -23,6 +23,8 @@ export interface Circumstances extends DecodeOptions {
   readonly asCustomer: boolean;
   /** Redacts the request's secrets in a text. */
   readonly hideSecrets: (text: string) => string;
+  /** Redacts the merchant's credentials in a text. */
+  readonly hideLogin: (text: string) => string;
   readonly onFault: (fault: WireFault) => void;
 }
 
@@ -92,7 +94,7 @@ function parseSuccess<Result>(
   };
   let result: Result;
   try {
-    result = call.read(answer.text, { onFault, payoutEnds: given.payoutEnds });
+    result = call.read(answer.text, { ...given, onFault });
   } catch (cause) {
     return notUnderstood(answer, given, cause);
   }
@@ -130,11 +132,11 @@ function isBlank(result: unknown): boolean {
 function resultInRefusal<Result>(
   { status, text }: HttpResponse,
   { read, isResult }: AnswerReader<Result>,
-  { onFault, payoutEnds }: Circumstances,
+  given: Circumstances,
 ): Result | undefined {
   if (!isResult || status === 429) return undefined;
   try {
-    const result = read(text, { onFault, payoutEnds });
+    const result = read(text, given);
     return isResult(result) ? result : undefined;
   } catch {
     return undefined;
@@ -145,12 +147,13 @@ function resultInRefusal<Result>(
 function refusal(
   answer: HttpResponse,
   object: UpstreamError | undefined,
-  { money, asCustomer, hideSecrets }: Circumstances,
+  { money, asCustomer, hideSecrets, hideLogin }: Circumstances,
 ): ParsedResponse<never> {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
   const reported = rateLimited ? rateLimitError(object) : object;
-  const upstream = reported && cleanError(reported, status, hideSecrets);
+  const hide = (text: string) => hideLogin(hideSecrets(text));
+  const upstream = reported && cleanError(reported, status, hide);
   const reading = readError({
     httpStatus: status,
     code: reported?.code,

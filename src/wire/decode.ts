@@ -27,6 +27,8 @@ export interface DecodeOptions {
   onFault?: ((fault: WireFault) => void) | undefined;
   /** The service's final payout statuses, for `decodePayout`. Default: success and failure. */
   payoutEnds?: PayoutEnds | undefined;
+  /** Redacts secrets of the request in a free text, which may quote them. Default: nothing is. */
+  hideSecrets?: ((text: string) => string) | undefined;
 }
 
 /** A JSON object as `JSON.parse` gives it, or a message as protobuf-es holds it. */
@@ -64,11 +66,13 @@ export function isBlank(desc: DescMessage, message: Properties): boolean {
 export class Walk {
   readonly #text: string;
   readonly #onFault: DecodeOptions["onFault"];
+  readonly hideSecrets: DecodeOptions["hideSecrets"];
   #withNumbersQuoted: unknown;
 
   constructor(text: string, options: DecodeOptions = {}) {
     this.#text = text;
     this.#onFault = options.onFault;
+    this.hideSecrets = options.hideSecrets;
   }
 
   /** Reports the member `key` of `parent`. @returns undefined, the value of an unset field */
@@ -160,13 +164,14 @@ const planOf = oncePer((desc: DescMessage): Plan => {
 });
 
 function plannedField(field: WireField): PlannedField {
-  const { maskFromDigits: digits = Number.POSITIVE_INFINITY } = field;
-  const read = field.maskFromDigits === undefined ? reader(field.type) : maskedReader(digits);
+  const { maskFromDigits: digits = Number.POSITIVE_INFINITY, isFreeText } = field;
+  const masked = field.maskFromDigits === undefined ? reader(field.type) : maskedReader(digits);
+  const read = isFreeText ? freeReader(masked) : masked;
   return {
     member: field.member,
     property: field.property,
     oneofCase: field.oneofCase,
-    asItIsTo: !field.list && textKinds.has(field.type.kind) ? digits - 1 : -1,
+    asItIsTo: !field.list && !isFreeText && textKinds.has(field.type.kind) ? digits - 1 : -1,
     read: field.list ? listReader(read) : read,
   };
 }
@@ -237,6 +242,13 @@ function maskedReader(minDigits: number): Read {
     const text = readText(value, walk, parent, key) as string | undefined;
     if (text === undefined || text.length < minDigits || phoneNumber.test(text)) return text;
     return maskCardNumbers(text, minDigits);
+  };
+}
+
+function freeReader(read: Read): Read {
+  return (value, walk, parent, key) => {
+    const text = read(value, walk, parent, key) as string | undefined;
+    return text && walk.hideSecrets ? walk.hideSecrets(text) : text;
   };
 }
 

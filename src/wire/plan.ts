@@ -37,6 +37,8 @@ export interface WireField {
    * secrets, which are stored encrypted.
    */
   readonly maskFromDigits: number | undefined;
+  /** The service's own words, which may quote the request. */
+  readonly isFreeText: boolean;
   /** What the property holds while unset; undefined for a property that is absent then. */
   readonly unset: "" | 0 | 0n | false | undefined;
 }
@@ -75,6 +77,7 @@ function wireField(field: DescField): WireField {
     type,
     maskFromDigits:
       type.kind !== "string" || exact || isSecret(field) ? undefined : freeText ? 12 : 13,
+    isFreeText: freeText,
     unset: implicit && !list ? unset[type.kind] : undefined,
   };
 }

@@ -44,7 +44,7 @@ export function decode<Desc extends DescMessage>(
     if (value === undefined || !isWhole(value)) unread.push(path);
     options?.onFault?.(fault);
   };
-  const message = readMessage(schema, json, new Walk(text, { onFault }));
+  const message = readMessage(schema, json, new Walk(text, { ...options, onFault }));
   if (unread.length > 0) noteUnreadFields(message, unread);
   if (unrecognized.length > 0 && "unrecognized" in message) message.unrecognized = unrecognized;
   return message as MessageShape<Desc>;

@@ -6,7 +6,10 @@ import { type ErrorCode, reasonOf } from "../../src/errors.ts";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { ErrorType } from "../../src/gen/payments/v1/error_pb.ts";
 import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import {
+  PaymentMethodInputSchema,
+  PaymentMode,
+} from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import {
@@ -22,6 +25,7 @@ import {
   deactivate,
   failureOf,
   getPayout,
+  hostedPayment,
   patient,
   requestPayout,
   resendCallback,
@@ -80,6 +84,31 @@ test("an answer may begin with a byte order mark, as a callback may", async (t) 
   const declined = await serverRig(t, json(400, `\ufeff${errorObject}`));
   const failure = await failureOf(createPayment(declined.upstream));
   assert.equal(failure.details.upstream?.code, "insufficient_funds");
+});
+
+test("a decline that quotes the card in its description is stored and shown without it", async (t) => {
+  const body = JSON.stringify({
+    external_id: "order-1",
+    details: {
+      status: "failure",
+      description: "order 123",
+      status_description: "cvv 123 of 4111 1111 1111 1111 declined",
+    },
+  });
+  const { upstream } = await serverRig(t, json(200, body));
+  const { details } = await upstream.createPayment(
+    {
+      ...hostedPayment,
+      description: "order 123",
+      paymentMethod: create(PaymentMethodInputSchema, {
+        type: PaymentMethodType.CC_NUMBER,
+        method: { case: "cc", value: { number: "4111111111111111", cvv: "123" } },
+      }),
+    },
+    patient,
+  );
+  assert.equal(details?.statusDescription, "cvv [redacted] of 4111 11** **** 1111 declined");
+  assert.equal(details?.description, "order 123", "the merchant's own words stay");
 });
 
 test("answers about payouts, wallet items, operations and subscriptions are read", async (t) => {
