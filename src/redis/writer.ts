@@ -106,6 +106,8 @@ interface Write {
 }
 
 interface Waiting extends Write {
+  /** When its caller gives up, by `performance.now`. */
+  readonly untilMs: number;
   readonly resolve: (written: Written) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -124,7 +126,7 @@ class Batches {
 
   add(write: Write): Promise<Written> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...write, resolve, reject });
+      this.#waiting.push({ ...write, untilMs: performance.now() + writeMs, resolve, reject });
       if (!this.#running) void this.#run();
     });
   }
@@ -132,7 +134,11 @@ class Batches {
   async #run(): Promise<void> {
     this.#running = true;
     while (this.#waiting.length > 0) {
+      const nowMs = performance.now();
+      // Those whose callers have given up would hold up the others, and be done behind their backs.
+      this.#waiting = this.#waiting.filter(({ untilMs }) => untilMs > nowMs);
       const batch = this.#waiting.splice(0, maxBatch);
+      if (batch.length === 0) break;
       try {
         const refused = await this.#send(batch, { first: true });
         if (refused.length > 0) await this.#send(refused, { first: false });

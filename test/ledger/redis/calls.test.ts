@@ -10,6 +10,7 @@ import { StoreUnavailable } from "../../../src/redis/ask.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { linkOf } from "../../../src/redis/link.ts";
+import { loadScript } from "../../../src/redis/script.ts";
 import { createWriter, type Writer } from "../../../src/redis/writer.ts";
 import { reportTo } from "../../../src/report.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -230,6 +231,25 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const begun = await other.begin("default", newCall({ key }));
     assert.equal(begun.kind, "started", "key and lock are free");
     await store.close();
+  });
+});
+
+describe("writes that replicas must hold", { skip: withoutRedis, timeout: 60_000 }, () => {
+  const server = ofSuite(startRedis);
+  const redis = ofSuite(() => connected(server.url));
+
+  it("are not sent once their callers have given up", async (t) => {
+    const writer = createWriter({ redis, minReplicas: 1 });
+    t.after(() => writer.close());
+    const lease = loadScript(new URL("../../../src/stores/redis/lease.lua", import.meta.url));
+    const write = (n: number) => writer.attempt(lease, [`{w}:${n}`], ["holder", "60000"]);
+    // Each batch of 128 waits a second for the replica that is not there; callers wait for three.
+    const written = await Promise.allSettled(Array.from({ length: 1_024 }, (_, n) => write(n)));
+    const given = written.filter(({ status }) => status === "rejected").length;
+    assert.ok(given > 0);
+    // Behind all that went before.
+    await write(-1);
+    assert.ok(((await server.command("DBSIZE")) as number) < 1_024);
   });
 });
 
