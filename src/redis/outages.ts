@@ -15,8 +15,9 @@ const everyMs = 1_000;
 const againMs = 60_000;
 
 /**
- * Asks Redis once a second for a key of each account, and reports when that begins to fail and when
- * it succeeds again: once per outage, however often connections break meanwhile, and once a minute
+ * Asks Redis once a second to write to a key of each account, which must be a hash, without changing
+ * it: a replica, and a server that cannot save, refuse that. Reports when it begins to fail and when it
+ * succeeds again: once per outage, however often connections break meanwhile, and once a minute
  * while it lasts.
  */
 export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions) {
@@ -27,7 +28,7 @@ export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions) {
     const startedMs = Date.now();
     const away = new Map<string, unknown>();
     const asked = [...keys].map(([account, key]) =>
-      ask(client, () => client.exists(key)).catch((reason) => void away.set(account, reason)),
+      ask(client, () => client.hdel(key, "none")).catch((reason) => void away.set(account, reason)),
     );
     await Promise.all(asked);
     return { startedMs, away };

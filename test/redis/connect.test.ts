@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import type { Redis } from "ioredis";
 import { connectRedis } from "../../src/redis/connect.ts";
+import { watchOutages } from "../../src/redis/outages.ts";
 import { Sentinels } from "../../src/redis/sentinels.ts";
 import { parseRedisUrl } from "../../src/redis/url.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -82,6 +83,25 @@ test("a server that became a replica is left once, however many writes it refuse
   }
   await closed;
   assert.equal(ends, 1);
+});
+
+test("a server that takes no writes is away", { skip: withoutRedis }, async (t) => {
+  const server = closing(t, await startRedis());
+  const { client } = closing(t, await connected(server.url));
+  const told: unknown[] = [];
+  const outages = watchOutages({
+    ...{ client, keys: new Map([["shop", "log"]]) },
+    onAway: (reason, _, accounts) => void told.push(accounts, `${reason}`),
+    onBack: () => void told.push("back"),
+  });
+  t.after(() => outages.close());
+  await server.command("REPLICAOF", "127.0.0.1", await freePort());
+  await until(async () => outages.awaySinceMs !== undefined);
+  assert.deepEqual(told[0], ["shop"]);
+  await server.command("REPLICAOF", "NO", "ONE");
+  await until(async () => told.at(-1) === "back");
+  assert.equal(outages.awaySinceMs, undefined);
+  assert.deepEqual(await server.command("KEYS", "*"), [], "it changes nothing");
 });
 
 /** A Sentinel that says what the test sets, and the list of the primaries that were moved to. */
