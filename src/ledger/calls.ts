@@ -266,16 +266,20 @@ export function lookedAt(
 /** Ends the leases of running calls and of a key: their process is gone. */
 export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefined): void {
   const record = draft.value as PaymentRecord | undefined;
-  const over = (since: string, leaseMs: number) =>
-    Math.min(leaseMs, Math.max(change.nowMs - Number(since), 0));
+  const end = (leased: Pick<OpenCall, "startedAt" | "leaseMs">) => {
+    // By a clock that was set back since, it would run until the clock catches up.
+    const startedMs = Math.min(Number(leased.startedAt), change.nowMs);
+    leased.startedAt = `${startedMs}`;
+    leased.leaseMs = Math.min(leased.leaseMs, change.nowMs - startedMs);
+  };
   for (const call of record?.calls ?? []) {
     if (call.state !== "running") continue;
-    call.leaseMs = over(call.startedAt, call.leaseMs);
+    end(call);
     call.dueMs = change.nowMs;
     indexCall(change, draft, call, call.dueMs);
   }
   const key = keyDraft?.value as KeyRecord | undefined;
-  if (key) key.leaseMs = over(key.startedAt, key.leaseMs);
+  if (key) end(key);
 }
 
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */

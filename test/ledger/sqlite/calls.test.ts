@@ -51,6 +51,18 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     assert.equal((await store.begin(account, newCall({ externalId: "key-1" }))).kind, "inFlight");
   });
 
+  it("does so by a clock that was set back, too", async (t) => {
+    const path = directory(t);
+    const before = await openIntents(path);
+    started(await before.store.begin(account, keyed("key-1")));
+    await before.close();
+    const now = () => Date.now() - 3_600_000;
+    const { store } = closing(t, await openIntents(path, { now }));
+    const [lost] = await openCalls(store, account, EventKind.PAYMENT, "key-1");
+    assert.deepEqual(await store.due(account, 10), [lost]);
+    assert.equal((await store.begin(account, keyed("key-1"))).kind, "keyUnknown");
+  });
+
   it("deletes expired calls, locks and keys", async (t) => {
     const path = directory(t);
     let ahead = 0;
