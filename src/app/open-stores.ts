@@ -61,11 +61,11 @@ async function sqliteStores(
   const thread = await openStoreThread({
     directory,
     onStateChange(trouble) {
-      if (trouble === undefined) log.info("writes to DATA_DIR work again");
+      if (trouble === undefined) log.info("DATA_DIR works again");
       else {
         log.error(
           { reason: trouble },
-          "cannot write to DATA_DIR: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying. If the disk is full, free space",
+          "DATA_DIR fails: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying. If the disk is full, free space",
         );
       }
     },
@@ -76,17 +76,23 @@ async function sqliteStores(
     // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
     ...{ isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });
-  await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
+  const close = async () => {
+    await ledger.close();
+    await thread.close();
+  };
+  try {
+    await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return {
     ...ownBudgets(config),
     eventLog: ledger,
     intents: ledger,
+    close,
     notReady() {
-      return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
-    },
-    async close() {
-      await ledger.close();
-      await thread.close();
+      return thread.trouble === undefined ? [] : [`DATA_DIR fails: ${thread.trouble}`];
     },
   };
 }

@@ -115,7 +115,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     assert.equal(upstream.arrivals.get("none-full"), undefined);
     const { status, text } = await ready();
     assert.equal(status, 503);
-    assert.match(text, /cannot write to DATA_DIR: /);
+    assert.match(text, /DATA_DIR fails: /);
     const keyless = await running.pay("none-keyless");
     assert.equal(keyless.payment?.details?.paymentId, "p-none-keyless");
     limit("unlimited");
