@@ -206,7 +206,7 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
   assert.match(lacking.said("redis durability"), /^ok/);
   assert.match(lacking.said("redis replicas"), /^failed: 0 connected, and REDIS_MIN_R/);
 
-  const rules = ["on", ">canary-secret", "~pgw:*", "&*", "+@all", "-xadd"];
+  const rules = ["on", ">canary-secret", "~pgw:*", "&*", "+@all", "-xrevrange"];
   await server.command("ACL", "SETUSER", "guest", ...rules);
   const guest = server.url.replace("redis://", "redis://guest:canary-secret@");
   const forbidden = await redis(guest);
