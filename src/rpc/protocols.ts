@@ -126,7 +126,7 @@ function protocolOf<Of extends Protocol>(
   return protocols.get(type) ?? protocols.get(type.toLowerCase().replace(charset, ""));
 }
 
-const charset = /(?<=json); ?charset=utf-?8$/;
+const charset = /(?<=json); *charset=(?:utf-?8|"utf-?8")$/;
 
 function asked<Of extends Protocol>(
   protocol: Of,

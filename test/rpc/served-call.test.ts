@@ -201,6 +201,15 @@ test("grpc-message percent-encodes only the characters that gRPC requires", {
   assert.equal(decodeURIComponent(raw), message);
 });
 
+test("a charset in quotes is the same one", { timeout }, async (t) => {
+  const rpc = await rig(t);
+  const type = { "content-type": 'application/json; charset="UTF-8"' };
+  const stream = connect(t, rpc).request({ ":method": "POST", ":path": getPaymentPath, ...type });
+  stream.resume().end("{}");
+  await once(stream, "response");
+  assert.equal(rpc.calls.length, 1);
+});
+
 test("a request that is no call is refused by its status, and gives its slot back", {
   timeout,
 }, async (t) => {
