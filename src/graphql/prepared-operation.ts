@@ -100,8 +100,12 @@ export function prepareOperation(
     resultOf(given: Variables): ResultOf {
       show ??= shareResults(compileSubscription(schema, document, node, onFields));
       const shared = show;
-      const key = JSON.stringify(given);
-      return (event) => shared(event, key, given);
+      // Only those that it declares: whatever else was sent would be kept as long as the stream lasts.
+      const own = Object.fromEntries(
+        variables.flatMap(({ name }) => (Object.hasOwn(given, name) ? [[name, given[name]]] : [])),
+      );
+      const key = JSON.stringify(own);
+      return (event) => shared(event, key, own);
     },
   };
 }
