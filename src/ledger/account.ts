@@ -222,6 +222,18 @@ export class LedgerAccount implements StoredLog {
     return event;
   }
 
+  /** The events of these rows without those that cannot be read, which hold up no reader. */
+  eventsOf(rows: readonly Row[]): Event[] {
+    return rows.flatMap((row) => {
+      try {
+        return [this.eventOf(row)];
+      } catch (error) {
+        this.#onUnreadable(new UnreadableRecord(`event ${row.cursor}`, error));
+        return [];
+      }
+    });
+  }
+
   async follow(topic: Topic, follower: Follower): Promise<() => void> {
     const detach = this.#hub.follow(topic, follower);
     // The watch serves all followers, so it must not run in the span of the first one.
@@ -246,7 +258,7 @@ export class LedgerAccount implements StoredLog {
   async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
     const of = keyOfTopic(topic);
     const { rows, upTo, bounds } = await this.kernel.page(of, after, limit);
-    const events = rows.map((row) => this.eventOf(row));
+    const events = this.eventsOf(rows);
     return { events: of ? events : events.filter((event) => isAbout(topic, event)), upTo, bounds };
   }
 
@@ -258,8 +270,9 @@ export class LedgerAccount implements StoredLog {
   #listener(): Listener {
     return {
       row: (row) => {
-        const event = this.eventOf(row);
-        if (isKind(event.kind)) this.#hub.publish(event);
+        for (const event of this.eventsOf([row])) {
+          if (isKind(event.kind)) this.#hub.publish(event);
+        }
       },
       fail: (error) => {
         this.#watching = undefined;

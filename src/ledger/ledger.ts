@@ -185,7 +185,7 @@ export class Ledger implements EventLog, IntentStore {
   ): Promise<Event[]> {
     const of = this.#account(account);
     const rows = await of.kernel.newest(recordKey(kind, externalId), limit, before);
-    return rows.map((row) => of.eventOf(row));
+    return of.eventsOf(rows);
   }
 
   async list(account: string, selection: Selection, limit: number): Promise<Listed[]> {

@@ -44,7 +44,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
   );
   const unreadable = metrics.counter(
     "records_unreadable_total",
-    "Reads of stored records that this gateway does not understand: their calls are not looked up",
+    "Reads of stored records and events that this gateway does not understand: such events are not shown, and calls of such records not looked up",
     { account: accounts },
   );
   const deadLetters = metrics.gauge(
@@ -122,7 +122,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       repeated.add(
         `${account} ${record}`,
         { account, record, err: error },
-        "a stored record cannot be read: damaged, or of a newer gateway. Its calls are not looked up; all others go on",
+        "a stored record or event cannot be read: damaged, or of a newer gateway. The event is not shown, or the calls of the record not looked up; all others go on",
       );
     },
     deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),

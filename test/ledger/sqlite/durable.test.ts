@@ -4,6 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import { it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { maxUnfinished } from "../../../src/ledger/entries.ts";
+import { reportTo } from "../../../src/report.ts";
+import { placeIn } from "../../../src/stores/cursor.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
 import { payment } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
@@ -47,6 +49,38 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
   assert.equal((await lettersOf(log, "shop")).length, 1, "letters are kept until they are removed");
   assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
+});
+
+it("leaves out an event that cannot be read, and shows all others", { timeout }, async (t) => {
+  const path = directory(t);
+  const first = await openLog(path);
+  const cursors: string[] = [];
+  for (const paymentId of ["before", "damaged", "after"]) {
+    const { event } = await first.log.append("shop", payment({ paymentId }));
+    cursors.push(event?.cursor ?? "");
+  }
+  await first.close();
+  const database = new DatabaseSync(join(path, "gateway.sqlite"));
+  const place = placeIn(cursors[1] ?? "");
+  const damage = database.prepare("UPDATE events SET bytes = x'0aff' WHERE place = ?");
+  assert.equal(damage.run(place).changes, 1);
+  database.close();
+  const told: string[] = [];
+  const report = reportTo({ unreadable: ({ record }) => void told.push(record) });
+  const { log, close } = await openLog(path, { report });
+  t.after(close);
+  const read = await log.read("shop", everything, "earliest", { signal });
+  const next = async () => {
+    const { value } = await read[Symbol.asyncIterator]().next();
+    return value?.cursor;
+  };
+  assert.deepEqual([await next(), await next()], [cursors[0], cursors[2]]);
+  const history = await log.history("shop", EventKind.PAYMENT, "order-1", 10);
+  assert.deepEqual(
+    history.map(({ cursor }) => cursor),
+    [cursors[0], cursors[2]],
+  );
+  assert.deepEqual([...new Set(told)], [`event ${cursors[1]}`]);
 });
 
 it("keeps the newest unfinished operations, up to its bound", { timeout }, async (t) => {
