@@ -48,13 +48,24 @@ export class StoreWorker {
         return reply;
       });
     } catch (error) {
-      if (!(error instanceof RequestFailed)) return refusedOf(requests, error);
+      if (!(error instanceof RequestFailed)) return this.#withoutWrites(requests, error);
     }
     try {
       return this.#inTransaction(requests, (request) => this.#apart(request));
     } catch (error) {
-      return refusedOf(requests, error);
+      return this.#withoutWrites(requests, error);
     }
+  }
+
+  /** Refuses the writes of a transaction that failed. Reads go on while the disk takes no writes. */
+  #withoutWrites(requests: readonly Request[], error: unknown): Reply[] {
+    // Within a transaction that could not be rolled back they would see what is not on the disk.
+    const isOver = !this.#database.isTransaction;
+    return requests.map((request) =>
+      isOver && !this.#isWrite(request)
+        ? this.#reply(request)
+        : { id: request.id, error: reasonOf(error) },
+    );
   }
 
   #inTransaction(requests: readonly Request[], reply: (request: Request) => Reply): Reply[] {
@@ -114,9 +125,6 @@ export class StoreWorker {
 
 /** A request failed, not the transaction: the batch may be tried again. */
 class RequestFailed extends Error {}
-
-const refusedOf = (requests: readonly Request[], error: unknown): Reply[] =>
-  requests.map(({ id }) => ({ id, error: reasonOf(error) }));
 
 async function start(port: MessagePort): Promise<void> {
   const { directory, operations, synchronous } = workerData as ThreadData;

@@ -152,25 +152,50 @@ describe("the store's thread", { timeout: 60_000 }, () => {
   });
 });
 
-test("the store forgets what it learned from a transaction that was not written", () => {
+/** A worker on a disk that takes no writes while `full` is set. */
+function onFullDisk(t: TestContext) {
   const database = new DatabaseSync(":memory:");
+  t.after(() => database.close());
   migrate(database);
-  let isFull = true;
+  const disk = { full: true };
   const failing = overridden(database, {
     exec(text) {
-      if (isFull && text === "COMMIT") throw new Error("disk is full");
+      if (disk.full && text === "COMMIT") throw new Error("disk is full");
       database.exec(text);
     },
   });
-  const worker = new StoreWorker(failing, openKernel(database));
+  return { disk, worker: new StoreWorker(failing, openKernel(database)) };
+}
+
+test("reads are answered beside writes that the disk does not take", (t) => {
+  const { disk, worker } = onFullDisk(t);
+  disk.full = false;
+  worker.do([{ id: 1, operation: "account", args: ["shop", "epoch"] }]);
+  disk.full = true;
+  const members = { index: "due", member: "call", score: 1 };
+  const commit = { token: "t", records: [], events: [], indexes: [members] };
+  assert.deepEqual(
+    worker.do([
+      { id: 2, operation: "commit", args: ["shop", commit, 0] },
+      { id: 3, operation: "count", args: ["shop", "due"] },
+    ]),
+    [
+      { id: 2, error: "disk is full" },
+      { id: 3, value: 0 },
+    ],
+    "and see nothing of these writes",
+  );
+});
+
+test("the store forgets what it learned from a transaction that was not written", (t) => {
+  const { disk, worker } = onFullDisk(t);
   const add = (epoch: string) =>
     worker.do([{ id: 1, operation: "account", args: ["shop", epoch] }]);
   assert.deepEqual(add("first"), [{ id: 1, error: "disk is full" }]);
-  isFull = false;
+  disk.full = false;
   assert.deepEqual(
     add("second"),
     [{ id: 1, value: "second" }],
     "the epoch that is in the database",
   );
-  database.close();
 });
