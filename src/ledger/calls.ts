@@ -61,7 +61,7 @@ export function beginCall(
   if (isBarred()) return "inFlight";
 
   change.isRead = false;
-  const call = newCall(given, change.now, nowMs);
+  const call = { ...newCall(given, change.now, nowMs), after: record.last };
   // What is known already is none of its doing: its note must not show that as held.
   if (call.hold && record.holds.length === 0)
     for (const one of record.operations) one.held ??= false;

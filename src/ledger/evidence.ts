@@ -141,7 +141,8 @@ function claimed(
   { operations }: Facts<PlacedFact>,
 ): PlacedFact | undefined {
   const taken = new Set<PlacedFact>();
-  const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
+  const take = (of: Intent, isSure = false) => {
+    const { method, answered } = of;
     const isAnothers = (state: Fact) =>
       answered.includes(markOf(method, state)) ||
       // The answer to another confirmation may not have named its operation.
@@ -154,7 +155,7 @@ function claimed(
     let namelessLeft = answered.filter((mark) => isNameless(mark, method)).length;
     const found = all.find((state) => {
       if (failed(state) && namelessLeft-- > 0) return false;
-      return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;
+      return !taken.has(state) && beganAfter(of, state);
     });
     if (found) taken.add(found);
     return found;
@@ -166,7 +167,7 @@ function claimed(
   const mayBeOf = (other: Intent) =>
     !(other.id === intent.id || rivals.includes(other) || isNamed(other) || other.needsOperator) &&
     isOperationOf(other.method, own) &&
-    msOf(beganAt(other.method, own)) >= other.startedAtMs;
+    beganAfter(other, own);
   const left = open.filter(mayBeOf).sort(byClaim);
   return left.every((other) => take(other)) ? own : undefined;
 }
@@ -198,11 +199,23 @@ function beganAt(method: MoneyMethod, { since, place }: PlacedFact): string {
   return method === "ConfirmPayment" ? place : since;
 }
 
-/** On the clock that also times calls. An event of the step under way has no place: it is the last. */
+/** Whether the attempt began after the call. */
+function beganAfter({ method, after, startedAtMs }: Intent, state: PlacedFact): boolean {
+  const place = beganAt(method, state);
+  if (isUnderWay(place)) return true;
+  return after === undefined ? msOf(place) >= startedAtMs : place > after;
+}
+
+/** On the clock that also times calls. */
 function msOf(place: string): number {
-  return place.includes(":") ? Number.POSITIVE_INFINITY : Number.parseInt(place.slice(0, 12), 16);
+  return Number.parseInt(place.slice(0, 12), 16);
+}
+
+/** An event of the step under way has no place yet: it is the last. */
+function isUnderWay(place: string): boolean {
+  return place.includes(":");
 }
 
 function byPlace(a: string, b: string): number {
-  return msOf(a) - msOf(b) || (a < b ? -1 : 1);
+  return Number(isUnderWay(a)) - Number(isUnderWay(b)) || (a < b ? -1 : 1);
 }

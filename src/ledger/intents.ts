@@ -62,6 +62,11 @@ export interface OpenCall {
   hold?: boolean;
   /** When it is looked at next, unless it was given up; on the store's clock. */
   dueMs: number;
+  /**
+   * Place of the newest event that its record had when it began: what is behind that came after it,
+   * whatever the clocks of stores that took over say. Absent if the store did not see it begin.
+   */
+  after?: string;
 }
 
 /** An open call, with what its record says beside it. */

@@ -92,7 +92,8 @@ function books() {
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {
-        value.calls.push(newCall({ id, method, leaseMs: 60_000 }, `${nowMs}`, nowMs));
+        const call = newCall({ id, method, leaseMs: 60_000 }, `${nowMs}`, nowMs);
+        value.calls.push({ ...call, after: value.last });
       });
     },
     methodOf: (id: string) => intents().find((one) => one.id === id)?.method as MoneyMethod,

@@ -12,6 +12,7 @@ import { closing } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
 import { overridden } from "../../overridden.ts";
 import { directory, freshDirectory } from "../../stores/sqlite/directories.ts";
+import { payment } from "../entries.ts";
 import { newCall, started } from "../new-call.ts";
 import { createSqliteCalls, openIntents } from "./rig.ts";
 
@@ -61,6 +62,23 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const [lost] = await openCalls(store, account, EventKind.PAYMENT, "key-1");
     assert.deepEqual(await store.due(account, 10), [lost]);
     assert.equal((await store.begin(account, keyed("key-1"))).kind, "keyUnknown");
+  });
+
+  it("settles no call by an attempt before it, though the clock was set back in between", async (t) => {
+    let ahead = 3_600_000;
+    const now = () => Date.now() + ahead;
+    const { store } = closing(t, await openIntents(directory(t), { now }));
+    const failed = { externalId: "order", status: "failure" };
+    await store.append(account, payment({ ...failed, paymentId: "another-client's" }));
+    ahead = 0;
+    const lost = started(await store.begin(account, newCall()));
+    await store.end(account, lost, { state: "unknown" });
+    const states = async () =>
+      (await openCalls(store, account, EventKind.PAYMENT, "order")).map(({ state }) => state);
+    assert.deepEqual(await states(), ["unknown"]);
+    assert.equal((await store.begin(account, newCall())).kind, "inFlight");
+    await store.append(account, payment({ ...failed, paymentId: "own" }));
+    assert.deepEqual(await states(), []);
   });
 
   it("deletes expired calls, locks and keys", async (t) => {
