@@ -265,21 +265,23 @@ export function lookedAt(
 
 /** Ends the leases of running calls and of a key: their process is gone. */
 export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefined): void {
+  const { nowMs } = change;
   const record = draft.value as PaymentRecord | undefined;
   const end = (leased: Pick<OpenCall, "startedAt" | "leaseMs">) => {
-    // By a clock that was set back since, it would run until the clock catches up.
-    const startedMs = Math.min(Number(leased.startedAt), change.nowMs);
+    const startedMs = Math.min(Number(leased.startedAt), nowMs);
     leased.startedAt = `${startedMs}`;
-    leased.leaseMs = Math.min(leased.leaseMs, change.nowMs - startedMs);
+    leased.leaseMs = Math.min(leased.leaseMs, nowMs - startedMs);
   };
   for (const call of record?.calls ?? []) {
-    if (call.state !== "running") continue;
+    // By a clock that was set back since, nobody would look at it until the clock catches up.
+    const isAhead = Number(call.startedAt) > nowMs;
+    if (call.needsOperator || (call.state !== "running" && !isAhead)) continue;
     end(call);
-    call.dueMs = change.nowMs;
+    call.dueMs = nowMs;
     indexCall(change, draft, call, call.dueMs);
   }
   const key = keyDraft?.value as KeyRecord | undefined;
-  if (key) end(key);
+  if (key?.state === "running") end(key);
 }
 
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */

@@ -6,7 +6,7 @@ import { StoreUnavailable } from "../redis/ask.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
-import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
+import type { Kernel, RangeOptions, Scored, StoredRecord } from "../stores/kernel.ts";
 import { LedgerAccount } from "./account.ts";
 import {
   addNews,
@@ -63,6 +63,7 @@ import type {
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import {
+  type KeyRecord,
   keyRecordKey,
   ofRecordKey,
   type PaymentRecord,
@@ -340,10 +341,34 @@ export class Ledger implements EventLog, IntentStore {
    * process that began them is gone.
    */
   async endLeases(account: string): Promise<void> {
-    const calls = await this.#callsIn(account, dueIndex, { limit: Number.MAX_SAFE_INTEGER });
-    for (const intent of calls) {
-      if (intent.state !== "running" && intent.keyDigest === "") continue;
-      await this.#stepOf(account, intent, endLeases, intent).catch(passOver);
+    const of = this.#account(account);
+    const { kernel } = of;
+    const isKeyDone = ({ key, text }: StoredRecord) => {
+      try {
+        return of.understood(
+          key,
+          () => text !== "" && (JSON.parse(text) as KeyRecord).state === "done",
+        );
+      } catch (error) {
+        return passOver(error);
+      }
+    };
+    const found = await kernel.range([dueIndex], { limit: Number.MAX_SAFE_INTEGER });
+    // Many at once, since each alone would wait for a sync of the disk; few enough to be answered in
+    // time.
+    for (let at = 0; at < found.length; at += leasesAtOnce) {
+      const calls = await this.#callsOf(account, dueIndex, found.slice(at, at + leasesAtOnce));
+      const digests = calls.flatMap(({ keyDigest }) => keyDigest || []);
+      const { records } = await kernel.read(digests.map(keyRecordKey));
+      const done = new Set(records.filter(isKeyDone).map(({ key }) => key));
+      const isOver = ({ state, startedAtMs, keyDigest }: Intent) =>
+        state !== "running" &&
+        startedAtMs <= kernel.nowMs() &&
+        (keyDigest === "" || done.has(keyRecordKey(keyDigest)));
+      const left = calls.filter((intent) => !isOver(intent));
+      await Promise.all(
+        left.map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver)),
+      );
     }
   }
 
@@ -363,9 +388,12 @@ export class Ledger implements EventLog, IntentStore {
 
   /** The calls that an index names. Members whose call is gone are dropped. */
   async #callsIn(account: string, index: string, range: RangeOptions): Promise<Intent[]> {
+    const found = await this.#account(account).kernel.range([index], range);
+    return found.length === 0 ? [] : this.#callsOf(account, index, found);
+  }
+
+  async #callsOf(account: string, index: string, found: readonly Scored[]): Promise<Intent[]> {
     const of = this.#account(account);
-    const found = await of.kernel.range([index], range);
-    if (found.length === 0) return [];
     const keys = new Set(found.map(({ member }) => callOfMember(member).key));
     const { records } = await of.kernel.read([...keys]);
     const texts = new Map(records.map(({ key, text }) => [key, text]));
@@ -468,6 +496,9 @@ export class Ledger implements EventLog, IntentStore {
     return account;
   }
 }
+
+/** How many calls have their leases ended at a time. */
+const leasesAtOnce = 500;
 
 interface StepOptions {
   readonly keyDigest?: string | undefined;

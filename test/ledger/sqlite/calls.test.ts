@@ -14,7 +14,7 @@ import { overridden } from "../../overridden.ts";
 import { directory, freshDirectory } from "../../stores/sqlite/directories.ts";
 import { payment } from "../entries.ts";
 import { newCall, started } from "../new-call.ts";
-import { createSqliteCalls, openIntents } from "./rig.ts";
+import { createSqliteCalls, openIntents, openLog } from "./rig.ts";
 
 testIntentStore("sqlite", async (options) => {
   const directory = freshDirectory();
@@ -62,6 +62,50 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const [lost] = await openCalls(store, account, EventKind.PAYMENT, "key-1");
     assert.deepEqual(await store.due(account, 10), [lost]);
     assert.equal((await store.begin(account, keyed("key-1"))).kind, "keyUnknown");
+  });
+
+  it("looks at calls whose start is ahead of a clock that was set back", async (t) => {
+    const path = directory(t);
+    const before = await openIntents(path, { now: () => Date.now() + 30 * 86_400_000 });
+    const lost = started(await before.store.begin(account, newCall()));
+    await before.store.end(account, lost, { state: "unknown" });
+    await before.close();
+    const { store } = closing(t, await openIntents(path));
+    assert.deepEqual(
+      (await store.due(account, 10)).map(({ id, state }) => [id, state]),
+      [[lost.id, "unknown"]],
+    );
+  });
+
+  it("writes nothing at its start but the leases of calls that ran, and these together", async (t) => {
+    const path = directory(t);
+    const before = await openIntents(path);
+    const names = Array.from({ length: 20 }, (_, n) => `order-${n}`);
+    await Promise.all(
+      names.map(async (name) => {
+        const answered = started(await before.store.begin(account, keyed(`answered-${name}`)));
+        const key = Buffer.from("answer");
+        await before.store.end(account, answered, { state: "pending", subjectId: name, key });
+        started(await before.store.begin(account, keyed(name)));
+      }),
+    );
+    await before.close();
+    const { thread, close } = await openLog(path);
+    t.after(close);
+    const commits = { all: 0, underWay: 0, most: 0 };
+    const counted = overridden<StoreThread>(thread, {
+      async run(operation, args, map) {
+        if (operation !== "commit") return thread.run(operation, args, map);
+        commits.all++;
+        commits.most = Math.max(commits.most, ++commits.underWay);
+        const done = await thread.run(operation, args, map);
+        commits.underWay--;
+        return done;
+      },
+    });
+    await createSqliteCalls(counted).stored.endLeases(account);
+    // Each finds out what is stored, and then changes it.
+    assert.deepEqual(commits, { all: 40, underWay: 0, most: 20 });
   });
 
   it("settles no call by an attempt before it, though the clock was set back in between", async (t) => {
