@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { checkPages, databaseFile, refusalOf } from "./directory.ts";
+import { checkPages, databaseFile, refusalOf, refuseForeignLog } from "./directory.ts";
 import { StoreRefused } from "./errors.ts";
 import { addNote } from "./notes.ts";
 
@@ -37,6 +37,7 @@ export function backUp(directory: string, file: string): number {
 }
 
 function copyInto(source: string, file: string): void {
+  refuseForeignLog(source);
   const database = new DatabaseSync(source);
   try {
     database.exec("PRAGMA busy_timeout = 5000");

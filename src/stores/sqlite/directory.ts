@@ -6,6 +6,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -179,6 +180,7 @@ const quickCheckBytes = 256 * 1024 * 1024;
 
 function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
   createPrivate(path);
+  refuseForeignLog(path);
   const { size } = statSync(path);
   const database = openedOrRefused(path);
   try {
@@ -198,6 +200,31 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
     throw refusalOf(error);
   }
 }
+
+/**
+ * A backup that was put in the place of a database whose gateway was killed: SQLite would write what
+ * the log of that one holds into it.
+ * @throws StoreRefused
+ */
+export function refuseForeignLog(path: string): void {
+  const log = `${path}-wal`;
+  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const header = Buffer.alloc(20);
+  const file = openSync(path, "r");
+  try {
+    readSync(file, header, 0, header.length, 0);
+  } finally {
+    closeSync(file);
+  }
+  if (header[formatAt] !== formatWithoutLog) return;
+  throw new StoreRefused(
+    `${databaseFile} is a backup, and ${databaseFile}-wal is not its log but that of the database before it: move ${databaseFile}-wal and ${databaseFile}-shm away`,
+  );
+}
+
+/** Of a file's header: whether its database keeps a log. A gateway's does, a backup does not yet. */
+const formatAt = 18;
+const formatWithoutLog = 1;
 
 /** @throws StoreRefused for a damaged file */
 export function checkPages(database: DatabaseSync, how: "quick_check" | "integrity_check"): void {

@@ -6,6 +6,7 @@ import {
   databaseFile,
   holderOf,
   refusalOf,
+  refuseForeignLog,
   refuseWhatOthersWrite,
 } from "./directory.ts";
 import { StoreRefused } from "./errors.ts";
@@ -50,6 +51,7 @@ export function inspectDirectory(directory: string): Inspection {
 
 /** @throws StoreRefused */
 function versionOf(file: string): number {
+  refuseForeignLog(file);
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(file, { readOnly: true });

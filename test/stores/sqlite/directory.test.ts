@@ -3,9 +3,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   openSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -15,8 +17,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { backUp } from "../../../src/stores/sqlite/backup.ts";
 import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.ts";
 import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
+import { inspectDirectory } from "../../../src/stores/sqlite/inspect.ts";
 import { migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
 import { directory } from "./directories.ts";
 
@@ -167,6 +171,28 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     for (let page = 3; page < 40; page++)
       writeSync(file, Buffer.alloc(512, 0x55), 0, 512, page * 4_096);
     refused(path, /gateway\.sqlite is damaged: restore a backup/);
+  });
+
+  it("is refused with a backup beside the log of the database that it replaces", (t) => {
+    const path = directory(t);
+    const [file, log] = [join(path, "gateway.sqlite"), join(path, "gateway.sqlite-wal")];
+    const { database, close } = openDirectory(path);
+    const copy = join(directory(t), "copy");
+    backUp(path, copy);
+    database.exec("INSERT INTO accounts (name, epoch, tail, floor) VALUES ('later', '', '', '')");
+    // As a killed process leaves it.
+    const left = readFileSync(log);
+    close();
+    copyFileSync(copy, file);
+    writeFileSync(log, left, { mode: 0o600 });
+    const why = /gateway.sqlite-wal is not its log .*: move gateway.sqlite-wal and/;
+    refused(path, why);
+    for (const other of [() => inspectDirectory(path), () => backUp(path, `${copy}-2`)]) {
+      assert.throws(other, (error) => error instanceof StoreRefused && why.test(error.message));
+    }
+    assert.deepEqual(readFileSync(file), readFileSync(copy), "nothing was written into it");
+    rmSync(log);
+    openDirectory(path).close();
   });
 
   it("is refused with the file of a newer gateway", (t) => {
