@@ -13,7 +13,7 @@ import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import { hasFailover } from "../redis/url.ts";
 import { createRedisKernel } from "../stores/redis/kernel.ts";
-import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
+import { otherLayout } from "../stores/redis/layout.ts";
 import type { LedgerOptions, Stores } from "./stores.ts";
 
 /** @throws ConfigError for state in a layout that cannot be read */
@@ -26,13 +26,13 @@ export async function redisStores(
   const { report } = ledgerOptions;
   const redis = connectRedis(url, (error) => report("redisError", { error }), { report, tls });
   const accounts = [...config.accounts.keys()];
+  const layoutTrouble = (account: string) =>
+    otherLayout(redis.client, account, accountKeys(prefix, account));
   const layouts = accounts.map(async (account) => {
-    const layout = await otherLayout(redis.client, accountKeys(prefix, account));
-    if (layout === undefined) return;
-    throw new ConfigError(
-      "REDIS_PREFIX",
-      `${JSON.stringify(prefix)}: Redis has state of the account ${account} in layout ${layout}, and this gateway reads layout ${redisLayout} alone: set another REDIS_PREFIX, or take an empty Redis`,
-    );
+    // The gateway starts while Redis is away, too.
+    const trouble = await layoutTrouble(account).catch(() => undefined);
+    if (trouble === undefined) return;
+    throw new ConfigError("REDIS_PREFIX", `${JSON.stringify(prefix)}: ${trouble}`);
   });
   await Promise.all(layouts).catch(async (error: unknown) => {
     await redis.close();
@@ -41,6 +41,10 @@ export async function redisStores(
   const outages = watchOutages({
     client: redis.client,
     keys: new Map(accounts.map((account) => [account, accountKeys(prefix, account).log])),
+    async check(account) {
+      const trouble = await layoutTrouble(account);
+      if (trouble !== undefined) throw new Error(trouble);
+    },
     onAway: (reason, awayMs, accounts) =>
       report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
     onBack: (awayMs) => report("redisBack", { awayMs }),

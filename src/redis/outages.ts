@@ -6,6 +6,8 @@ export interface OutagesOptions {
   readonly client: RedisClient;
   /** A key of each merchant account: in a cluster some may be out of reach and others not. */
   readonly keys: ReadonlyMap<string, string>;
+  /** Fails if what Redis has of an account cannot be used: then it counts as away. Default: it can. */
+  readonly check?: (account: string) => Promise<unknown>;
   /** Called when an outage of some accounts begins, and once a minute while it lasts. */
   readonly onAway: (reason: unknown, awayMs: number, accounts: readonly string[]) => void;
   readonly onBack: (awayMs: number) => void;
@@ -20,16 +22,17 @@ const againMs = 60_000;
  * succeeds again: once per outage, however often connections break meanwhile, and once a minute
  * while it lasts.
  */
-export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions) {
+export function watchOutages({ client, keys, check, onAway, onBack }: OutagesOptions) {
   let awaySinceMs: number | undefined;
   let saidAtMs = 0;
 
   async function look() {
     const startedMs = Date.now();
     const away = new Map<string, unknown>();
-    const asked = [...keys].map(([account, key]) =>
-      ask(client, () => client.hdel(key, "none")).catch((reason) => void away.set(account, reason)),
-    );
+    const asked = [...keys].map(async ([account, key]) => {
+      const written = ask(client, () => client.hdel(key, "none"));
+      await Promise.all([written, check?.(account)]).catch((reason) => away.set(account, reason));
+    });
     await Promise.all(asked);
     return { startedMs, away };
   }

@@ -146,3 +146,26 @@ test("a Redis prefix with state in another layout is refused, with what to do", 
   assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), redisLayout);
   await open(t, env);
 });
+
+test("state that gets another layout under a running gateway is not used", {
+  skip: withoutRedis,
+}, async (t) => {
+  const server = await startRedis();
+  t.after(() => server.close());
+  const { stores, records } = await open(t, { REDIS_URL: server.url });
+  const begin = (externalId: string) => stores.intents.begin("default", newCall({ externalId }));
+  await until(async () => begin("first"));
+  const before = await server.command("KEYS", "*record*");
+  await server.command("HSET", "pgw:{default}:log", "layout", "99");
+  await assert.rejects(begin("second"), { code: "UNAVAILABLE" });
+  await assert.rejects(stores.eventLog.cursorBefore("default", 1), {
+    code: "UNAVAILABLE",
+  });
+  assert.deepEqual(await server.command("KEYS", "*record*"), before);
+  await until(async () => stores.redisHealth?.().status === "away");
+  const { reason } = records.find(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
+  assert.match(
+    String(reason),
+    /account default in layout 99, and this gateway reads layout 5 alone/,
+  );
+});

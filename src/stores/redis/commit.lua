@@ -45,6 +45,7 @@ local time = call('TIME')
 local micros = string.sub('00000' .. time[2], -6)
 local now_text = time[1] .. string.sub(micros, 1, 3)
 
+local head = open(log, events, given.epoch)
 local conflict = false
 for i, record in ipairs(given.records) do
   local found = call('HMGET', keys[2 + i], unpack(record.names))
@@ -65,7 +66,6 @@ if conflict then
   return answer
 end
 
-local head = open(log, events, given.epoch)
 local instant = ''
 if given.hasInstant then
   instant = time[1] .. micros

@@ -6,18 +6,16 @@ import type { AccountKeys } from "../../redis/keys.ts";
 export const redisLayout = "5";
 
 /**
- * The number of the layout that Redis has for an account, if it is another one than this version's:
- * it cannot be read. Undefined if there is nothing of the account, or Redis does not answer.
+ * Says that Redis has an account's state in another layout than this version's, which it cannot read;
+ * undefined if not, or if there is nothing of the account.
+ * @throws GatewayError UNAVAILABLE if Redis does not answer
  */
 export async function otherLayout(
   client: RedisClient,
+  account: string,
   keys: AccountKeys,
 ): Promise<string | undefined> {
-  try {
-    const [epoch, layout] = await ask(client, () => client.hmget(keys.log, "epoch", "layout"));
-    return epoch === null || layout === redisLayout ? undefined : (layout ?? "1");
-  } catch {
-    // The gateway starts while Redis is away, too.
-    return undefined;
-  }
+  const [epoch, layout] = await ask(client, () => client.hmget(keys.log, "epoch", "layout"));
+  if (epoch === null || layout === redisLayout) return undefined;
+  return `Redis has state of the account ${account} in layout ${layout ?? "1"}, and this gateway reads layout ${redisLayout} alone: set another REDIS_PREFIX, or take an empty Redis`;
 }

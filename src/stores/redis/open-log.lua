@@ -3,18 +3,27 @@
 -- An id is "<ms>-<seq>", as Redis writes it; "0-0" is before every event. Each event of the stream
 -- carries the id of the one before it, so that the oldest kept one names the last deleted one.
 
--- Opens the log; creates it with the given epoch, and with the number of the layout (layout.ts), if
+-- The number of the layout, as in layout.ts.
+local LAYOUT = '5'
+
+-- Opens the log; creates it with the given epoch, and with the number of the layout, if
 -- it does not exist.
 -- Returns { epoch, tail, watermark, instant }: the tail is the id of the last event ever appended. The
 -- watermark is the id of the last event that may be shown: enough replicas hold all events up to it;
 -- its field is `mark`. A log without one may be shown whole. The instant is the latest that a commit
 -- asked for; may be false.
+-- Fails if the log has another layout: a gateway that started while Redis was away has not seen it,
+-- and another version's gateway may have begun the log anew.
 local function open(log, events, epoch)
-  local found = redis.call('HMGET', log, 'epoch', 'tail', 'mark', 'instant')
+  local found = redis.call('HMGET', log, 'epoch', 'tail', 'mark', 'instant', 'layout')
   if found[1] then
+    local layout = found[5] or '1'
+    if layout ~= LAYOUT then
+      error('its state is in layout ' .. layout .. ', and this gateway reads layout ' .. LAYOUT .. ' alone', 0)
+    end
     return { epoch = found[1], tail = found[2], watermark = found[3] or found[2], instant = found[4] }
   end
-  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '5')
+  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', LAYOUT)
   -- The new log must not contain the events of a log whose head was lost.
   redis.call('UNLINK', events)
   return { epoch = epoch, tail = '0-0', watermark = '0-0' }
