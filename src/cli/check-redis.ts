@@ -3,14 +3,16 @@ import type { Config } from "../config/config.ts";
 import { tlsOptions } from "../net/client-tls.ts";
 import { isTlsFault, reasonOf, systemCode } from "../net/system-errors.ts";
 import { infoField } from "../redis/acknowledged.ts";
-import { connectRedis, type RedisClient, type RedisConnector } from "../redis/connect.ts";
+import { StoreUnavailable } from "../redis/ask.ts";
+import { connectRedis, type RedisConnector } from "../redis/connect.ts";
 import { RedisTimeout, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { isCluster } from "../redis/link.ts";
 import { readyWithin } from "../redis/ready.ts";
+import { loadScript } from "../redis/script.ts";
 import { parseRedisUrl } from "../redis/url.ts";
-import type { MinReplicas } from "../redis/writer.ts";
+import { createWriter, type MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
 import { printable } from "./terminal.ts";
 import { tlsFault } from "./tls-fault.ts";
@@ -20,7 +22,7 @@ const answerMs = 2_000;
 
 /**
  * Checks Redis as the gateway will use it: connects, reads version, persistence, eviction and
- * replicas, and runs a script on keys of its own, which it removes again.
+ * replicas, and writes to keys of its own, which it removes again.
  */
 export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<Finding[]> {
   const { ok, failed } = findings("redis");
@@ -47,11 +49,12 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
     const infos = await Promise.all(servers.map((server) => within(answerMs, server.info())));
     const versions = [...new Set(infos.map((info) => infoField(info, "redis_version") ?? "?"))];
     const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";
+    const { finding, missing } = await scripts(connection, redis);
     return [
       ok(`connected, version ${versions.join(", ")}${nodes}`),
       await durability(connection),
-      replicas(infos, redis.minReplicas),
-      await scripts(client, redis.prefix),
+      replicas(infos, redis.minReplicas, missing),
+      finding,
     ];
   } catch (error) {
     return [failed(`answers unexpectedly: ${troubleOf(error)}`)];
@@ -70,7 +73,11 @@ async function durability(connection: RedisConnector): Promise<Finding> {
   );
 }
 
-function replicas(infos: readonly string[], min: MinReplicas): Finding {
+function replicas(
+  infos: readonly string[],
+  min: MinReplicas,
+  missing: string | undefined,
+): Finding {
   const { ok, failed, warning } = findings("redis replicas");
   const roles = infos.map((info) => infoField(info, "role"));
   if (roles.some((role) => role !== "master")) {
@@ -78,6 +85,12 @@ function replicas(infos: readonly string[], min: MinReplicas): Finding {
   }
   const counts = infos.map((info) => Number(infoField(info, "connected_slaves") ?? 0));
   const fewest = Math.min(...counts);
+  if (missing !== undefined && (min === "all" || fewest >= min)) {
+    return failed(
+      `${fewest} connected, and a write would not count: ${missing}`,
+      "callbacks would be answered 503: allow the user ROLE, WAIT and CLUSTER, and see why a replica lags",
+    );
+  }
   if (min === "all") {
     return ok(`${fewest} connected, every one that could be promoted has to hold a write`);
   }
@@ -95,49 +108,41 @@ function replicas(infos: readonly string[], min: MinReplicas): Finding {
   );
 }
 
-/** Runs the commands of the gateway's own scripts, on keys with the gateway's names. */
-const script = `
-local call = redis.call
-call('SET', KEYS[1], '1', 'PX', 10000)
-call('GET', KEYS[1])
-call('EXISTS', KEYS[1])
-call('HSET', KEYS[2], 'a', '1')
-call('HGET', KEYS[2], 'a')
-call('HMGET', KEYS[2], 'a')
-call('HGETALL', KEYS[2])
-call('HDEL', KEYS[2], 'b')
-call('PEXPIRE', KEYS[2], 10000)
-call('ZADD', KEYS[3], 0, 'a')
-call('ZCARD', KEYS[3])
-call('ZRANGEBYLEX', KEYS[3], '-', '+')
-call('ZREVRANGEBYLEX', KEYS[3], '+', '-')
-call('ZRANGEBYSCORE', KEYS[3], 0, 0)
-call('ZREVRANGEBYSCORE', KEYS[3], 0, 0)
-call('ZREM', KEYS[3], 'b')
-call('ZREMRANGEBYLEX', KEYS[3], '(a', '+')
-call('ZREMRANGEBYRANK', KEYS[3], 1, -1)
-call('XADD', KEYS[4], '*', 'a', '1')
-call('XRANGE', KEYS[4], '-', '+')
-call('XREVRANGE', KEYS[4], '+', '-')
-call('XTRIM', KEYS[4], 'MAXLEN', 1)
-call('PUBLISH', KEYS[5], '1')
-call('TIME')
-call('UNLINK', KEYS[1])
-return call('DEL', KEYS[2], KEYS[3], KEYS[4])`;
+const script = loadScript(new URL("./check-redis.lua", import.meta.url));
 
-async function scripts(client: RedisClient, prefix: string): Promise<Finding> {
+/**
+ * Writes as the gateway will, and listens on a channel as it will.
+ * @returns `missing`: why what was written would not count, for lack of replicas or of the right to
+ * ask about them
+ */
+async function scripts(
+  connection: RedisConnector,
+  { prefix, minReplicas }: NonNullable<Config["redis"]>,
+): Promise<{ finding: Finding; missing?: string | undefined }> {
   const { ok, failed } = findings("redis scripts");
   const keys = accountKeys(prefix, "default");
   const id = `check-${randomUUID()}`;
-  const names = [keys.lease(id), keys.record(id), keys.topic(id), keys.index(id), keys.wakeUp];
+  const names = [keys.lease(id), keys.record(id), keys.index(id), keys.topic(id), keys.wakeUp];
+  const writer = createWriter({ redis: connection, minReplicas });
+  const listener = connection.dedicated();
   try {
-    await within(answerMs, client.eval(script, names.length, ...names));
-    return ok(`run on keys that begin with ${prefix}:`);
+    await readyWithin(connectMs, listener);
+    const { missing } = await writer.attempt(script, names, []);
+    await within(answerMs, listener.subscribe(keys.wakeUp));
+    return {
+      finding: ok(`run on keys that begin with ${prefix}:`),
+      missing: missing && troubleOf(missing),
+    };
   } catch (error) {
-    return failed(
-      `cannot be run: ${troubleOf(error)}`,
-      `allow the user all commands, keys and channels that begin with ${prefix}:`,
-    );
+    return {
+      finding: failed(
+        `cannot be run: ${troubleOf(error)}`,
+        `allow the user all commands, keys and channels that begin with ${prefix}:`,
+      ),
+    };
+  } finally {
+    writer.close();
+    listener.disconnect();
   }
 }
 
@@ -155,6 +160,7 @@ async function tlsFaultOf({ url, tls }: NonNullable<Config["redis"]>): Promise<s
 /** The reason for a Redis error without the command, which contains keys and values. */
 function troubleOf(error: unknown): string {
   if (error instanceof RedisTimeout) return error.message;
+  if (error instanceof StoreUnavailable) return troubleOf(error.cause);
   // The driver keeps the error of a cluster's node beside its own.
   const { lastNodeError } = error as { lastNodeError?: unknown };
   const code = systemCode(error) ?? systemCode(lastNodeError);

@@ -215,6 +215,14 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
     forbidden.said("redis scripts"),
     /^failed: cannot be run: .*(NOPERM|can't run this command)/,
   );
+  const may = (...rights: string[]) => server.command("ACL", "SETUSER", "guest", ...rights);
+  await may("+@all", "-subscribe");
+  assert.match((await redis(guest)).said("redis scripts"), /^failed: .*subscribe/);
+  await may("+@all", "-role");
+  assert.equal((await redis(guest)).code, 0);
+  const unsure = await redis(guest, { REDIS_MIN_REPLICAS: "all" });
+  assert.equal(unsure.code, 1);
+  assert.match(unsure.said("redis replicas"), /^failed: .* would not count: .*role/);
   const wrong = await redis(guest.replace("canary-secret", "canary-wrong"));
   assert.equal(wrong.code, 1);
   assert.match(wrong.said("redis"), /^failed: .*WRONGPASS/);
