@@ -167,7 +167,7 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       try {
         return await operation.span.run(() => execute(operation, payload));
       } catch (error) {
-        return [formatError(error)];
+        return [formatError(error, operation.acceptLanguage)];
       } finally {
         // Give the slot back before sending: a client that does not read must not hold it.
         slot.leave();

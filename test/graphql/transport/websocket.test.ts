@@ -98,7 +98,9 @@ test("a connection whose token has expired runs no more operations", async (t) =
   assert.deepEqual((await first(client, budget)).data, { rateLimit: { limit: 10 } });
   expiresAtMs = Date.now();
   await assert.rejects(first(client, budget), (errors: Answer) => {
-    assert.equal(errors[0].extensions.code, "UNAUTHENTICATED");
+    const { code, userMessage } = errors[0].extensions;
+    assert.equal(code, "UNAUTHENTICATED");
+    assert.match(userMessage, /^[A-Z].+\.$/, "the customer is told, as over HTTP");
     return true;
   });
 });
