@@ -153,7 +153,11 @@ function fromGateway(
 /** Overload is 503, as HTTP proxies and clients expect; 429 is for the account's rate budget. */
 const httpOfOverload = { status: 503, headers: { "retry-after": "1" } };
 
-function httpOf({ status }: Mapping, retryAfter: number | undefined) {
+/** The status and the headers of a response that an error fails as a whole. */
+export function httpOf(
+  { status }: Pick<Mapping, "status">,
+  retryAfter: number | undefined,
+): { readonly status: number; readonly headers?: Readonly<Record<string, string>> } {
   const headers = {
     ...(status === 401 && { "www-authenticate": "Bearer" }),
     ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),

@@ -40,7 +40,6 @@ import {
   answersEventStreams,
   beginResult,
   type EventStream,
-  streamHeaders,
   takesParts,
 } from "./transport/event-stream.ts";
 import { answerHeaders, cors } from "./transport/headers.ts";
@@ -217,8 +216,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const results = format && (await fastPath.subscribe(request, body, operation));
       if (!results) return undefined;
       const begun = beginResult(results, operation.live, format, request.method);
-      const { status, stream } = await begun;
-      return { status, headers: stream ? streamHeaders(format) : {}, body: stream };
+      const { stream, ...head } = await begun;
+      return { ...head, body: stream };
     };
     const answerByYoga = async (): Promise<Answer> => {
       if (request.method === "POST") handOver(request, body);

@@ -3,7 +3,7 @@ import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import type { Context, RequestContext } from "../context.ts";
-import { mappings } from "../errors.ts";
+import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
 import type { Live } from "../live.ts";
 import {
   eventStreamType,
@@ -44,10 +44,9 @@ export function answersEventStreams(
       if (!format) return;
       setResultProcessor(async (processed, { Response }) => {
         const begun = beginResult(processed as Result, live, format, request.method);
-        const { status, stream } = await begun;
-        if (!stream) return new Response(null, { status });
-        take(serverContext, stream);
-        return new Response(null, { status, headers: streamHeaders(format) });
+        const { stream, ...head } = await begun;
+        if (stream) take(serverContext, stream);
+        return new Response(null, head);
       }, mediaTypeOf(format));
     },
   };
@@ -141,10 +140,15 @@ interface Beginning<Item> {
   readonly failureOf: (item: Item | undefined) => Failure | undefined;
 }
 
-/** Waits until the stream has opened or failed, on which the response's status depends. */
-export async function beginStream<Item>(
-  beginning: Beginning<Item>,
-): Promise<{ status: number; stream?: EventStream }> {
+/** The head of a response, and its body if it has one. */
+export interface Begun {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly stream?: EventStream;
+}
+
+/** Waits until the stream has opened or failed, on which the response's head depends. */
+export async function beginStream<Item>(beginning: Beginning<Item>): Promise<Begun> {
   const { results, live, reconnects, format, opens } = beginning;
   const first = results.next();
   first.catch(() => undefined);
@@ -153,7 +157,7 @@ export async function beginStream<Item>(
     // Without `Last-Event-ID`, a stream that is over already is answered with the format's
     // `complete` block, if it has one; else with 204.
     const isTold = live.lastEventId === undefined && format.complete !== "";
-    if (!live.isOpen && !isTold && (await first).done) return { status: 204 };
+    if (!live.isOpen && !isTold && (await first).done) return { status: 204, headers: {} };
   }
   const failed = live.isOpen ? undefined : failureIn((await first).value, beginning);
   const stream: EventStream = {
@@ -162,9 +166,11 @@ export async function beginStream<Item>(
     live,
     pushed: (event) => format.pushed(event, live),
   };
-  if (!failed) return { status: 200, stream };
+  const headers = streamHeaders(format);
+  if (!failed) return { status: 200, headers, stream };
   const forEventSource = failed.retryable ? 200 : failed.status;
-  return { status: reconnects ? forEventSource : failed.protocolStatus, stream };
+  const status = reconnects ? forEventSource : failed.protocolStatus;
+  return { status, headers: status === 200 ? headers : { ...headers, ...failed.headers }, stream };
 }
 
 const nothing = () => undefined;
@@ -174,6 +180,8 @@ export interface Failure {
   readonly retryable: boolean;
   /** By graphql-sse: 200 with the error in the stream, or another status if the request failed. */
   readonly protocolStatus: number;
+  /** Those that go with a status other than 200. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The failure of a stream that has not opened; undefined if there is none. */
@@ -184,15 +192,17 @@ function failureIn<Item>(item: Item | undefined, { live, failureOf }: Beginning<
 function failureOfResult(result: ExecutionResult | undefined): Failure | undefined {
   if (!result?.errors || result.data) return undefined;
   const https = result.errors.map(({ extensions }) => extensions.http);
+  const headers = Object.assign({}, ...https.map((http) => http?.headers));
   const status = Math.max(...https.map((http) => http?.status ?? 400));
   const protocolStatus = Math.max(...https.map((http) => (http?.spec ? 200 : http?.status) ?? 200));
-  return { status, retryable: retryableStatuses.has(status), protocolStatus };
+  return { status, retryable: retryableStatuses.has(status), protocolStatus, headers };
 }
 
-/** The statuses for an error, and whether a retry may succeed. */
+/** The head for an error, and whether a retry may succeed. */
 export function mappingOf(error: unknown): Failure {
-  const { status, retryable } = mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
-  return { status, retryable, protocolStatus: 200 };
+  const mapping = mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
+  const { status, headers = {} } = httpOf(mapping, retryAfterSeconds(error));
+  return { status, retryable: mapping.retryable, protocolStatus: 200, headers };
 }
 
 const retryableStatuses = new Set(

@@ -141,15 +141,14 @@ export function createWatchEndpoint(
     await span.run(async () => {
       const results = deliveries({ core, call, operation: { liftDeadline, live } }, open);
       const begun = { results, live, format, reconnects: true, opens: true };
-      const { status, stream } = await beginStream({ ...begun, failureOf: () => undefined });
+      const { stream, ...head } = await beginStream({ ...begun, failureOf: () => undefined });
       if (!stream) {
-        response.writeHead(status).end();
-      } else if (status === 200) {
-        const head = { status, headers: streamHeaders(format) };
+        response.writeHead(head.status).end();
+      } else if (head.status === 200) {
         await sendEventStream(head, stream, response, heartbeats);
       } else {
         await stream.blocks.return();
-        refuse(live.failure?.error, status);
+        refuse(live.failure?.error);
       }
     });
   }

@@ -111,15 +111,21 @@ test("an invalid document and an unknown caller end an EventSource, an unavailab
   const posted = await gateway.post({ query: "subscription { nothing }" }, eventStream);
   assert.equal(posted.status, 200, "the protocol has it in the stream");
   assert.match(await posted.text(), /"code":"GRAPHQL_VALIDATION_FAILED".*event: complete/s);
-  for (const [code, status] of [
-    ["UNAUTHENTICATED", 401],
-    ["UNAVAILABLE", 200],
+  for (const [code, status, byPost, header, value] of [
+    ["UNAUTHENTICATED", 401, 401, "www-authenticate", "Bearer"],
+    ["UNAVAILABLE", 200, 503, "retry-after", "4"],
   ] as const) {
     const identify: GraphqlServerOptions["identify"] = () =>
-      Promise.reject(new GatewayError(code, "refused"));
-    const answer = await get(await serve(t, {}, { identify }));
+      Promise.reject(new GatewayError(code, "refused", { retryAfterMs: 4_000 }));
+    const refusing = await serve(t, {}, { identify });
+    const answer = await get(refusing);
     assert.equal(answer.status, status);
     assert.equal(answer.text.includes("event: complete"), status === 401);
+    const posted = await refusing.post({ query }, eventStream);
+    assert.equal(posted.status, byPost);
+    for (const { status, headers } of [answer, posted]) {
+      assert.equal(headers.get(header), status === 200 ? null : value, `${code} ${status}`);
+    }
   }
 });
 
