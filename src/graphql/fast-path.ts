@@ -17,16 +17,8 @@ import type { Operation } from "./operation.ts";
 import { graphqlType } from "./overload.ts";
 import type { RequestBody } from "./request-body.ts";
 import { formatOf, takesParts } from "./transport/event-stream.ts";
+import type { Answer } from "./transport/send.ts";
 import { eventStreamType, type StreamFormat } from "./transport/stream-format.ts";
-
-/** A response that is ready to be written. */
-export interface FastAnswer {
-  /** Whether the result has no errors: then no field of the operation still runs. */
-  readonly whole: boolean;
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
 
 /**
  * Serves ordinary requests without Yoga: nearly all are a JSON POST with one valid query or
@@ -42,7 +34,7 @@ export interface FastPath {
     requestBody: RequestBody,
     answerType: string,
     operation: Operation,
-  ): Promise<FastAnswer | undefined>;
+  ): Promise<Answer | undefined>;
   /** The stream format if this path may serve a subscription; undefined if Yoga must. */
   streamFormatOf(request: IncomingMessage): StreamFormat<ExecutionResult> | undefined;
   /**
@@ -240,19 +232,20 @@ function documentTextOf(params: Params, documentOf: Edge["documentOf"]): string 
 }
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */
-function encode(result: ExecutionResult, answerType: string): FastAnswer {
+function encode(result: ExecutionResult, answerType: string): Answer {
   const encoded = processRegularResult(result, plainFetch, answerType) as unknown as Encoded;
   const { status, headers, body } = encoded;
+  // A result without errors has waited for every field.
   return { status, headers, body, whole: result.errors === undefined };
 }
 
-type Encoded = Omit<FastAnswer, "whole">;
+type Encoded = Omit<Answer, "whole">;
 
 const plainFetch = {
   Response: class {
     readonly body: string;
     readonly status: number;
-    readonly headers: Readonly<Record<string, string>>;
+    readonly headers: Encoded["headers"];
 
     constructor(body: string, init: Omit<Encoded, "body">) {
       this.body = body;
