@@ -291,8 +291,8 @@ class Compiler {
     // A fragment is compiled again wherever it is spread, so nested fragments multiply fields.
     this.#fields += 1;
     if (this.#fields > maxFields) throw new NotCompiled();
-    const { schema } = { schema: this.#schema };
     const returnType = field.type;
+    const schema = this.#schema;
     const known = { fieldName: name, fieldNodes: nodes, returnType, parentType, schema };
     const info = known as unknown as GraphQLResolveInfo;
     const about = { nodes, info };
