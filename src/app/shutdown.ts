@@ -1,4 +1,5 @@
 import type { Server } from "node:http";
+import type { Socket } from "node:net";
 import type { Config } from "../config/config.ts";
 import type { RunningCore } from "../core/create-core.ts";
 import { GatewayError } from "../errors.ts";
@@ -32,11 +33,18 @@ export interface ShutdownOptions {
 /** Ends a gateway: announce, drain, cut what is left, close the stores, flush the telemetry. */
 export function createShutdown(options: ShutdownOptions) {
   const { times, publicServer, graphql, rpc, admin, core, stores, tracing } = options;
+  const unused = new Set<Socket>();
   let announced = false;
 
   // Once shutdown is announced, the next response on a connection that is kept alive closes it.
-  publicServer.prependListener("request", (_, response) => {
+  publicServer.prependListener("request", ({ socket }, response) => {
+    unused.delete(socket);
     if (announced) response.shouldKeepAlive = false;
+  });
+  // Browsers open connections in advance. Node counts one as idle only after its first request.
+  publicServer.on("connection", (socket: Socket) => {
+    unused.add(socket);
+    socket.on("close", () => unused.delete(socket));
   });
 
   /** Readiness and health report not ready, so that traffic goes elsewhere; all is still served. */
@@ -49,6 +57,7 @@ export function createShutdown(options: ShutdownOptions) {
     const spreadMs = Math.min(times.spreadMs, timeoutMs / 2);
     publicServer.close();
     publicServer.closeIdleConnections();
+    for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
     const rpcDrained = rpc.drain(timeoutMs);
     const reconciled = options.reconciler?.close();
     const coreDrained = core.drain(shuttingDown(": resume from the last cursor"), spreadMs);

@@ -191,6 +191,7 @@ export function createOnePort(options: OnePortOptions) {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
   });
+  const handshakes = acceptor instanceof tls.Server ? handshakesOf(acceptor) : undefined;
 
   /** Closes each HTTP/1.1 connection after its pending response, or else after its next one. */
   function endKeepAlive(): void {
@@ -218,6 +219,7 @@ export function createOnePort(options: OnePortOptions) {
       draining = true;
       endKeepAlive();
       const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
+      for (const socket of handshakes?.values() ?? []) socket.destroy();
       for (const socket of undecided) socket.destroy();
       for (const session of sessions) session.close();
       // Also ends the time-out checks.
@@ -262,6 +264,22 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
     const fault = code === undefined ? "the handshake failed" : reasonOf(code);
     options.onHandshakeFailed?.({ fault, address });
   });
+}
+
+/**
+ * The connections whose TLS handshake is not over, by their client's address and port: once it is,
+ * Node passes on another socket than the one that was accepted.
+ */
+function handshakesOf(acceptor: tls.Server): ReadonlyMap<string, net.Socket> {
+  const open = new Map<string, net.Socket>();
+  const clientOf = ({ remoteAddress, remotePort }: net.Socket) => `${remoteAddress} ${remotePort}`;
+  acceptor.on("connection", (socket: net.Socket) => {
+    const client = clientOf(socket);
+    open.set(client, socket);
+    socket.on("close", () => open.delete(client));
+  });
+  acceptor.on("secureConnection", (socket) => open.delete(clientOf(socket)));
+  return open;
 }
 
 const mutual = { requestCert: true, rejectUnauthorized: true } as const;

@@ -59,6 +59,19 @@ test("a drain lets calls in flight finish, closes idle connections and accepts n
   agent.destroy();
 });
 
+test("a drain does not wait for clients that begin no TLS handshake, or do not end it", async () => {
+  await using started = await start(answers, { tls: true });
+  const silent = net.connect(started.port, "127.0.0.1");
+  const halfway = net.connect(started.port, "127.0.0.1");
+  halfway.write(Uint8Array.of(22, 3, 1));
+  const closed = [silent, halfway].map((socket) => once(socket.resume(), "close"));
+  // Connections are accepted in their order.
+  const client = createClient(PaymentService, started.transport("connect", "1.1"));
+  await client.getPayment({});
+
+  await Promise.all([started.server.drain(60_000), ...closed]);
+});
+
 test("a drain closes the connection of a stream when the stream ends", async () => {
   const release = Promise.withResolvers<void>();
   await using started = await start({
