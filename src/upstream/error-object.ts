@@ -3,6 +3,7 @@ import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payme
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { wireFields } from "../wire/plan.ts";
 import { type DecodeOptions, decode, type WireFault } from "../wire/wire.ts";
+import { readingOf } from "./error-codes.ts";
 
 /**
  * Reads a body as an Error object; undefined if it has no code, message, type or error id. Of the
@@ -35,6 +36,15 @@ export function readErrorObject(
 export function isUnmistakable({ code, message, type, errorId }: UpstreamError): boolean {
   const more = message !== undefined || errorId !== undefined;
   return code ? more || type !== UNSPECIFIED : more && type !== UNSPECIFIED;
+}
+
+/**
+ * Whether an Error object is one even among fields of a result: it has an error type, or a code that
+ * the spec lists and that does not itself say that the call may have gone well.
+ */
+export function isOfSpec({ code, type }: UpstreamError): boolean {
+  const reading = readingOf(code ?? "");
+  return type !== UNSPECIFIED || (reading !== undefined && reading.retry !== "lookUp");
 }
 
 /** The properties of an Error object; other answers may have some of them too. */

@@ -5,6 +5,7 @@ import type { DecodeOptions, WireFault } from "../wire/wire.ts";
 import { isRateLimit, readError } from "./error-codes.ts";
 import {
   cleanError,
+  isOfSpec,
   isUnmistakable,
   rateLimitError,
   readErrorObject,
@@ -81,36 +82,33 @@ function parseSuccess<Result>(
   call: AnswerReader<Result>,
   given: Circumstances,
 ): ParsedResponse<Result> {
-  let hasFaults = false;
-  // An object of unknown shape may turn out to be an Error object: report these faults later.
-  const unknown: WireFault[] = [];
-  const onFault = (fault: WireFault) => {
-    if (fault.kind === "unknown_shape") {
-      unknown.push(fault);
-      return;
-    }
-    hasFaults ||= fault.kind === "unset" || fault.kind === "unrecognized";
-    given.onFault(fault);
-  };
+  // What an Error object has of its own is no fault: report only once it is known to be none.
+  const faults: WireFault[] = [];
   let result: Result;
   try {
-    result = call.read(answer.text, { ...given, onFault });
+    result = call.read(answer.text, { ...given, onFault: (fault) => void faults.push(fault) });
   } catch (cause) {
     return notUnderstood(answer, given, cause);
   }
-  const blank = !hasFaults && isBlank(result);
-  const object = blank ? readErrorObject(answer.text, given) : undefined;
-  const meantAsError = object !== undefined && isUnmistakable(object);
-  if (!meantAsError) for (const fault of unknown) given.onFault(fault);
-  if (!blank) return unlessMixedUp(result, answer, call, given);
+  const blank = isBlank(result) && !faults.some(isOfField);
+  // The data of a payment says more than an Error object's words around it.
+  const object = call.isResult?.(result) ? undefined : readErrorObject(answer.text, given);
+  const meantAsError =
+    object !== undefined && isUnmistakable(object) && (blank || isOfSpec(object));
+  if (!meantAsError) for (const fault of faults) given.onFault(fault);
+  const read = unlessMixedUp(result, answer, call, given);
+  if (read.kind === "error") return read;
   if (meantAsError) {
     const { code = "" } = object;
-    if (call.successCodes?.has(code)) return { kind: "result", result };
-    return refusal(answer, object, given);
+    return call.successCodes?.has(code) ? read : refusal(answer, object, given);
   }
   // JSON that says nothing about the payment leaves open whether it was made.
-  if (given.money) return notUnderstood(answer, given);
-  return { kind: "result", result };
+  return blank && given.money ? notUnderstood(answer, given) : read;
+}
+
+/** Whether a fault tells of a field that the service sent. */
+function isOfField({ kind }: WireFault): boolean {
+  return kind === "unset" || kind === "unrecognized";
 }
 
 /** Whether a result holds only what an Error object could hold too. */

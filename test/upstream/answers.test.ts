@@ -254,6 +254,39 @@ for (const status of [200, 400, 402, 409]) {
   });
 }
 
+test("an Error object in a 200 is one even with members of a result", async (t) => {
+  const withMembers = (members: string) =>
+    serverRig(t, json(200, errorObject.replace("{", `{${members},`)));
+  const getOperation = (upstream: Upstream) =>
+    upstream.getOperation(
+      create(GetOperationRequestSchema, { externalId: "order-1", operationId: "o" }),
+      patient,
+    );
+  const all = [createPayment, requestPayout, getPayout, getOperation, findItems, deactivate];
+  for (const members of [
+    '"status":"failure"',
+    '"external_id":"order-1"',
+    '"external_id":"order-1","details":["no money"]',
+    '"id":"p-1","is_success":false,"details":{"amount":"1"}',
+  ]) {
+    for (const call of all) {
+      const { upstream, faults } = await withMembers(members);
+      const error = await failureOf(call(upstream));
+      assert.equal(error.code, "FAILED_PRECONDITION", members);
+      assert.equal(error.details.upstream?.code, "insufficient_funds");
+      assert.deepEqual(faults, [], "an Error object is no fault");
+    }
+  }
+
+  const paid = await withMembers('"external_id":"order-1","details":{"status":"success"}');
+  const payment = await createPayment(paid.upstream);
+  assert.equal(payment.details?.status, PaymentStatus.SUCCESS, "data of a payment says more");
+
+  const mixedUp = await withMembers('"external_id":"order-2"');
+  const unknown = await failureOf(createPayment(mixedUp.upstream));
+  assert.deepEqual(unknown.details.outcomeUnknown, { externalId: "order-1" });
+});
+
 test("a 200 that only resembles an Error object is read as a result", async (t) => {
   const [item] = await readFrom(t, '{"type":"card","option_id":"a"}', findItems);
   assert.equal(item?.type, "card");
