@@ -69,7 +69,8 @@ async function probePayment({ upstream, intent, snapshot, options }: Lookup): Pr
   if (intent.state === "pending" && state?.operationId) {
     const probed = await probeOperation(upstream, intent, state, options);
     // Operation info is for alternative payments: the service may not know other payments by it.
-    if (probed.kind !== "notFound" && probed.kind !== "refused") return probed;
+    if (probed.kind !== "notFound" && probed.kind !== "refused" && probed.kind !== "asked")
+      return probed;
   }
   return await probeByCallback(upstream, intent, options);
 }
@@ -94,6 +95,9 @@ async function probeOperation(
   return await asked("operation", async () => {
     const operation = await upstream.getOperation(request, options);
     if (resource.case !== "payment" || !saysStatus(operation)) return undefined;
+    // Attempts share their external_id: the end of another one would invite a second payment.
+    const named = operation.details?.operationId;
+    if (named && named !== operationId) return undefined;
     const payment = withOperation(resource.value, operation);
     return paymentEntry(payment, { source: EventSource.RECONCILIATION, externalId });
   });

@@ -5,6 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import {
   PaymentOperation,
   PaymentSchema,
@@ -302,27 +303,41 @@ test("a long pause does not delay giving a call up to an operator", async (t) =>
   assert.ok(lateMs > 0 && lateMs < 300_000, `${lateMs}`);
 });
 
-test("if operation info is refused, the callback is requested", async (t) => {
-  const books = rig();
-  await books.pending();
-  await books.tell("p1", PaymentStatus.PENDING, externalId, "operation-1");
-  const asked: string[] = [];
-  reconcile(
-    t,
-    books,
-    async ({ operation }) => {
-      asked.push(`callback of ${operation}`);
-    },
-    {
-      getOperation: async ({ operationId }) => {
-        asked.push(operationId);
-        throw told("access_not_allowed");
-      },
-    },
-  );
-  await until(() => asked.length >= 2);
-  assert.deepEqual(asked.slice(0, 2), ["operation-1", `callback of ${PaymentOperation.PAYMENT}`]);
+const anotherFailed = create(OperationSchema, {
+  externalId,
+  status: PaymentStatus.FAILURE,
+  details: { operationId: "operation-2" },
 });
+
+for (const [what, answer] of [
+  ["is refused", () => Promise.reject(told("access_not_allowed"))],
+  ["says no status", async () => create(OperationSchema, { externalId })],
+  ["is about another attempt", async () => anotherFailed],
+] satisfies Array<[string, Upstream["getOperation"]]>) {
+  test(`if operation info ${what}, the callback is requested`, async (t) => {
+    const books = rig();
+    await books.pending();
+    await books.tell("p1", PaymentStatus.PENDING, externalId, "operation-1");
+    const asked: string[] = [];
+    reconcile(
+      t,
+      books,
+      async ({ operation }) => {
+        asked.push(`callback of ${operation}`);
+      },
+      {
+        getOperation: async ({ operationId }) => {
+          asked.push(operationId);
+          return answer();
+        },
+      },
+    );
+    await until(() => asked.length >= 2);
+    assert.deepEqual(asked.slice(0, 2), ["operation-1", `callback of ${PaymentOperation.PAYMENT}`]);
+    const [payment] = (await books.snapshot())?.operations ?? [];
+    assert.equal(payment?.status, "pending");
+  });
+}
 
 for (const [what, code, upstream] of [
   // A bare 404 may come from a proxy.
