@@ -11,12 +11,13 @@ import { readingOf } from "./error-codes.ts";
  */
 export function readErrorObject(
   text: string,
-  { onFault }: DecodeOptions = {},
+  { onFault, hideSecrets }: DecodeOptions = {},
 ): UpstreamError | undefined {
   let error: UpstreamError;
   const unrecognized: WireFault[] = [];
   try {
     error = decode(UpstreamErrorSchema, text, {
+      hideSecrets,
       onFault: (fault) => void (fault.kind === "unrecognized" && unrecognized.push(fault)),
     });
   } catch {

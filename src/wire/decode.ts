@@ -27,7 +27,10 @@ export interface DecodeOptions {
   onFault?: ((fault: WireFault) => void) | undefined;
   /** The service's final payout statuses, for `decodePayout`. Default: success and failure. */
   payoutEnds?: PayoutEnds | undefined;
-  /** Redacts secrets of the request in a free text, which may quote them. Default: nothing is. */
+  /**
+   * Redacts secrets of the request in a free text, or in a value outside an enum, which may quote
+   * them. Default: nothing is redacted.
+   */
   hideSecrets?: ((text: string) => string) | undefined;
 }
 
@@ -296,7 +299,7 @@ function enumReader(desc: DescEnum): Read {
     if (number !== undefined) return number;
     const text = typeof value === "number" ? walk.numberText(parent, key) : value;
     if (typeof text !== "string" || text.trim() === "") return walk.fault(parent, key);
-    return walk.fault(parent, key, "unrecognized", text);
+    return walk.fault(parent, key, "unrecognized", walk.hideSecrets?.(text) ?? text);
   };
 }
 

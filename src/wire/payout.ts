@@ -14,7 +14,8 @@ export function decodePayout(text: string, options: DecodeOptions): Payout {
   if (ends !== defaultPayoutEnds) noteEnds(payout, ends);
   const { status = "" } = payout;
   if (isKnownStatus(status, ends)) return payout;
-  const [path, value] = ["status", unrecognizedText(status)];
+  const said = options.hideSecrets?.(status) ?? status;
+  const [path, value] = ["status", unrecognizedText(said)];
   payout.unrecognized.push(unrecognizedValue(path, value));
   options.onFault?.({ path, kind: "unrecognized", value });
   return payout;

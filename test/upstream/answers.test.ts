@@ -12,6 +12,7 @@ import {
 } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import {
   DeleteWalletItemRequestSchema,
   FindWalletItemsRequestSchema,
@@ -109,6 +110,39 @@ test("a decline that quotes the card in its description is stored and shown with
   );
   assert.equal(details?.statusDescription, "cvv [redacted] of 4111 11** **** 1111 declined");
   assert.equal(details?.description, "order 123", "the merchant's own words stay");
+});
+
+test("a word that is not known is shown and reported without the card that it quotes", async (t) => {
+  const word = "declined: cvv 123";
+  const body = { id: "p-1", operation: word, details: { status: word }, code: "x", type: word };
+  for (const [status, paths] of [
+    [200, ["operation", "details.status"]],
+    [400, ["type"]],
+  ] as const) {
+    const { upstream, faults } = await serverRig(t, json(status, JSON.stringify(body)));
+    const paid = upstream.createPayment(
+      {
+        ...hostedPayment,
+        paymentMethod: create(PaymentMethodInputSchema, {
+          method: { case: "cc", value: { number: "4111111111111111", cvv: "123" } },
+        }),
+      },
+      patient,
+    );
+    const { unrecognized = [] } =
+      status === 200 ? await paid : ((await failureOf(paid)).details.upstream ?? {});
+    const told = [...unrecognized, ...faults].map(({ value }) => value);
+    assert.deepEqual(told, Array(2 * paths.length).fill("declined: cvv [redacted]"));
+  }
+  const order = JSON.stringify({ transaction_id: "t", status: "refused 4token4" });
+  const { upstream, faults } = await serverRig(t, json(200, order));
+  const cardData = { token: "4token4" };
+  const payout = await upstream.requestPayout(
+    create(RequestPayoutRequestSchema, { recipient: { card: { cardData } } }),
+    patient,
+  );
+  const told = [...payout.unrecognized, ...faults].map(({ value }) => value);
+  assert.deepEqual(told, Array(2).fill("refused [redacted]"));
 });
 
 test("answers about payouts, wallet items, operations and subscriptions are read", async (t) => {

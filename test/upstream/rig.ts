@@ -34,7 +34,12 @@ export interface Rig {
   readonly causes: Array<string | undefined>;
   /** Every observed money call, with its kind and external_id. */
   readonly moved: Money[];
-  readonly faults: Array<{ endpoint: string; path: string; kind: string }>;
+  readonly faults: Array<{
+    endpoint: string;
+    path: string;
+    kind: string;
+    value?: string | undefined;
+  }>;
   readonly credentials: boolean[];
   /** Breaker changes as `<calls> <state>`, such as `other open`. */
   readonly states: string[];
