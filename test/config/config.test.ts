@@ -151,6 +151,7 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["RATE_LIMIT_INITIAL", "0", /from 1/],
     ["RATE_LIMIT_RESERVE", "1", /below 1/],
     ["RATE_LIMIT_RESERVE", "20%", /below 1/],
+    ["RATE_LIMIT_RESERVE", "0.99999999999999999999", /below 1/],
     ["AUTH_MODE", "keys,none", /none, or keys/],
     ["AUTH_MODE", "basic", /none, or keys/],
     ["CORS_ORIGINS", "*", /origins/],
