@@ -85,7 +85,8 @@ const upstream = {
     doc: "allows http off loopback, where cards and credentials are sent unencrypted" },
   UPSTREAM_LOGIN: { kind: login, required: true, default: (is) => (is("sandbox") ? "sandbox" : undefined),
     defaultDoc: "`sandbox` with the sandbox, else required", readIf: "oneAccount",
-    doc: "the merchant's login" },
+    // With a colon it is perhaps login:password.
+    secret: true, doc: "the merchant's login" },
   UPSTREAM_PASSWORD: { kind: password, ...secret, required: true, default: (is) => (is("sandbox") ? "sandbox-password" : undefined),
     defaultDoc: "`sandbox-password` with the sandbox, else required", readIf: "oneAccount",
     doc: "the merchant's password, which also verifies callbacks" },

@@ -414,6 +414,13 @@ test("passwords are not trimmed, and previous ones are split at commas", () => {
   assert.deepEqual(previous, ["old", "older"]);
 });
 
+test("a login is not shown: with a colon it may be the login and the password", () => {
+  refused(
+    { ...live, UPSTREAM_LOGIN: "shop:canary" },
+    /^UPSTREAM_LOGIN: got a value that is not shown, accepted is .*without a colon/,
+  );
+});
+
 test("AUTH_MODE=none is refused off loopback without ALLOW_UNAUTHENTICATED=true", () => {
   refused({ RPC_ADDR: "0.0.0.0:4001" }, /^AUTH_MODE: none is refused while RPC_ADDR/);
   refused({ PUBLIC_ADDR: "[::]:4000" }, /^AUTH_MODE: none is refused while PUBLIC_ADDR/);
