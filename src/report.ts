@@ -196,10 +196,12 @@ export interface Observations {
 
   // The process and what it needs.
   ready: { readonly isReady: boolean };
-  /** `variable` names the source of the keys. */
+  /** `variable` names the file of the keys. */
   keysReloaded: { readonly variable: string };
-  /** New keys could not be fetched or used: the previous ones stay in force. */
-  keysUnusable: { readonly variable: string; readonly error: unknown };
+  /** A changed file of keys cannot be used: the previous keys stay in force. */
+  keysUnusable: { readonly variable: string; readonly reason: string };
+  /** The key set of AUTH_JWKS_URL: the last one that was fetched stays in force for a while. */
+  keySetNotFetched: { readonly reason: string };
   tlsChanged: { readonly cert: string };
   tlsUnusable: { readonly variable: string; readonly message: string };
   /** The certificate that is in force. */

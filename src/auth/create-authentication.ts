@@ -81,6 +81,6 @@ function openKeySet(source: KeySetSource, report: Report): KeySet {
   }
   return remoteKeySet({
     url: source.url,
-    onProblem: (error) => report("keysUnusable", { variable: "AUTH_JWKS_URL", error }),
+    onProblem: (reason) => report("keySetNotFetched", { reason }),
   });
 }

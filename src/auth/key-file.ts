@@ -25,7 +25,7 @@ export function reloadedKeys<Content>(
       onChange?.(content, before);
       report("keysReloaded", { variable });
     },
-    onProblem: (error) => report("keysUnusable", { variable, error }),
+    onProblem: ({ message }) => report("keysUnusable", { variable, reason: message }),
     intervalMs,
   });
 }

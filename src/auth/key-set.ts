@@ -8,6 +8,7 @@ import {
   jwksCache,
 } from "jose";
 import { GatewayError } from "../errors.ts";
+import { reasonOf, systemCode } from "../net/system-errors.ts";
 import { type KeyFile, reloadedKeys } from "./key-file.ts";
 
 /** The public keys that callers' JWTs are verified with. */
@@ -36,8 +37,11 @@ export function fileKeySet(keyFile: KeyFile): KeySet {
 
 export interface RemoteKeySetOptions {
   readonly url: string;
-  /** The set could not be fetched; the last one is used until it is `staleMs` old. */
-  readonly onProblem: (error: unknown) => void;
+  /**
+   * The set could not be fetched, for this reason, which quotes nothing; the last one is used until
+   * it is `staleMs` old.
+   */
+  readonly onProblem: (reason: string) => void;
   /** How old a set may grow before it is fetched again, in milliseconds. Default: 10 minutes. */
   readonly refreshMs?: number;
   /** Age up to which a set is used when it cannot be fetched again, in ms. Default: 1 hour. */
@@ -70,7 +74,7 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
     // Reported once per cooldown: while the issuer is unreachable every call fails alike.
     if (Date.now() - reportedAtMs < cooldownMs) return;
     reportedAtMs = Date.now();
-    onProblem(error);
+    onProblem(faultOf(error));
   }
 
   let triedAt = Number.NEGATIVE_INFINITY;
@@ -111,17 +115,28 @@ async function fetchBounded(url: string, options: RequestInit): Promise<Response
   const { status, body } = await fetch(url, options);
   if (status !== 200 || !body) {
     await body?.cancel();
-    return new Response(null, { status });
+    throw new UnusableAnswer(`HTTP ${status}`);
   }
   const chunks: Uint8Array[] = [];
   let length = 0;
   // Leaving the loop cancels the rest.
   for await (const chunk of body) {
     length += chunk.length;
-    if (length > maxSetBytes) throw new Error(`the key set is over ${maxSetBytes} bytes`);
+    if (length > maxSetBytes) throw new UnusableAnswer(`the key set is over ${maxSetBytes} bytes`);
     chunks.push(chunk);
   }
   return new Response(Buffer.concat(chunks));
+}
+
+/** An answer that is not read as a key set. The message holds nothing of it. */
+class UnusableAnswer extends Error {}
+
+/** Why a set could not be fetched, in words: other messages may quote the answer. */
+function faultOf(error: unknown): string {
+  if (error instanceof UnusableAnswer) return error.message;
+  if (error instanceof errors.JWKSTimeout) return "no answer in time";
+  if (error instanceof errors.JOSEError) return "the answer is not a JSON Web Key Set";
+  return reasonOf(systemCode(error) ?? "failed");
 }
 
 /** A key takes about half a KiB. */

@@ -141,7 +141,8 @@ export async function checkKeySet({ auth }: Config): Promise<Finding> {
   if ("file" in source) return ok("a key set in a file");
   const advice = "correct AUTH_JWKS_URL: without it no JWT can be verified";
   try {
-    const response = await fetch(source.url, { signal: AbortSignal.timeout(5_000) });
+    const signal = AbortSignal.timeout(5_000);
+    const response = await fetch(source.url, { redirect: "manual", signal });
     if (response.status !== 200) return failed(`AUTH_JWKS_URL answers ${response.status}`, advice);
     const { keys } = (await response.json()) as { keys?: { kty?: string }[] };
     const public_ = keys?.filter(({ kty }) => kty === "RSA" || kty === "EC" || kty === "OKP") ?? [];

@@ -1,5 +1,4 @@
 import { X509Certificate } from "node:crypto";
-import { FileError } from "../errors.ts";
 import type { Handlers } from "../report.ts";
 import { version } from "../version.ts";
 import type { TelemetryContext } from "./metrics.ts";
@@ -76,13 +75,13 @@ export function processes({ metrics, log }: TelemetryContext) {
   return {
     ready: ({ isReady }) => ready.set({}, isReady ? 1 : 0),
     keysReloaded: (about) => log.info(about, "key file changed and reloaded"),
-    keysUnusable({ variable, error }) {
-      const reason = error instanceof FileError ? error.message : undefined;
+    keysUnusable: (about) =>
+      log.error(about, "cannot read the changed key file: the previous keys stay valid"),
+    keySetNotFetched: (about) =>
       log.error(
-        { variable, reason, err: error },
-        "cannot read the changed key file: the previous keys stay valid",
-      );
-    },
+        about,
+        "cannot fetch the key set of AUTH_JWKS_URL: the last one stays valid for an hour, and without one no JWT can be verified",
+      ),
     tlsChanged({ cert }) {
       const { validTo, fingerprint256 } = new X509Certificate(cert);
       log.info({ validTo, fingerprint256 }, "TLS files changed: new connections use them");

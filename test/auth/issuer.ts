@@ -78,12 +78,12 @@ export function keysText(entries: readonly KeyEntry[]): string {
 export const keyFile = (
   path: string,
   onReload = () => {},
-  onProblem: (error: unknown) => void = () => {},
+  onProblem: (reason: string) => void = () => {},
 ): KeyFile => ({
   ...{ variable: "KEYS", path, intervalMs: 5 },
   report: reportTo({
     keysReloaded: () => onReload(),
-    keysUnusable: ({ error }) => onProblem(error),
+    keysUnusable: ({ reason }) => onProblem(reason),
   }),
 });
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import { type TestContext, test } from "node:test";
 import { exportJWK, type JWK } from "jose";
 import { fileKeySet, remoteKeySet } from "../../src/auth/key-set.ts";
@@ -135,6 +135,23 @@ for (const status of [200, 503]) {
     await cut.promise;
     // The buffers of both sockets hold some of it.
     assert.ok(sentBytes < 24 * 1024 * 1024, `${sentBytes}`);
-    assert.match(String(problems[0]), status === 200 ? /over 1048576 bytes/ : /Expected 200 OK/);
+    assert.match(String(problems[0]), status === 200 ? /over 1048576 bytes/ : /^HTTP 503$/);
   });
 }
+
+test("why a key set cannot be fetched is said without quoting the answer", async (t) => {
+  const reasonOf = async (listener: RequestListener) => {
+    const url = await serve(t, createServer(listener));
+    const { promise: reason, resolve: onProblem } = Promise.withResolvers<string>();
+    const read = readerOf(remoteKeySet({ url, onProblem, timeoutMs: 200 }));
+    await assert.rejects(read(await signToken(first)), codeOf("UNAVAILABLE"));
+    return reason;
+  };
+  const answers = (text: string) => (_: unknown, response: ServerResponse) => response.end(text);
+  assert.equal(await reasonOf(answers("canary")), "the answer is not a JSON Web Key Set");
+  assert.equal(await reasonOf(answers("{}")), "the answer is not a JSON Web Key Set");
+  const moved: RequestListener = (_, response) => response.writeHead(302, { location: "/" }).end();
+  assert.equal(await reasonOf(moved), "HTTP 302");
+  assert.equal(await reasonOf(() => {}), "no answer in time");
+  assert.match(await reasonOf(({ socket }) => socket.destroy()), /^the connection was closed/);
+});

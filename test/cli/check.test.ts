@@ -148,6 +148,20 @@ test("--offline sends no request", async (t) => {
   assert.match(said("redis"), /^failed: cannot be reached: nothing listens there \(ECONNREFUSED\)/);
 });
 
+test("a key set that is elsewhere is reported: the gateway does not follow there", async (t) => {
+  const issuer = createServer(({ url }, response) => {
+    if (url === "/jwks") response.writeHead(302, { location: "/keys" }).end();
+    else response.end('{"keys":[{"kty":"EC"}]}');
+  });
+  const url = await serve(t, issuer);
+  const of = async (path: string) => {
+    const env = { AUTH_MODE: "jwt", AUTH_ISSUER: "i", AUTH_AUDIENCE: "a" };
+    return (await check({ ...env, AUTH_JWKS_URL: `${url}${path}` })).said("JWT keys");
+  };
+  assert.equal(await of("/jwks"), "failed: AUTH_JWKS_URL answers 302");
+  assert.equal(await of("/keys"), "ok: 1 at AUTH_JWKS_URL");
+});
+
 test("Ctrl-C ends the check at once, with 130", async (t) => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const upstream = createServer(() => resolve());

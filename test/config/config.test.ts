@@ -511,6 +511,10 @@ test("an upstream or key set over http is refused off loopback", () => {
   const jwt = { ...live, AUTH_MODE: "jwt", AUTH_ISSUER: "i", AUTH_AUDIENCE: "a" };
   refused({ ...jwt, AUTH_JWKS_URL: "http://login.example/jwks" }, /^AUTH_JWKS_URL: is http: off/);
   assert.ok(readConfig({ ...jwt, AUTH_JWKS_URL: "http://127.0.0.1:9/jwks" }));
+  refused(
+    { ...jwt, AUTH_JWKS_URL: "https://canary:canary@login.example/jwks" },
+    /^AUTH_JWKS_URL: holds a user name or a password/,
+  );
 });
 
 test("TLS needs a certificate and a key", () => {
