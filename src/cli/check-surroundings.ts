@@ -1,4 +1,4 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
@@ -99,25 +99,17 @@ function isPrivate(address: string): boolean {
 
 const soonDays = 30;
 
-/** Checks that certificate and key belong together, and how long the certificate is valid. */
+/** Checks how long the certificate is valid; `readWholeConfig` has read the files. */
 export function checkTls({ tls }: Config, now = new Date()): Finding {
   const { ok, warning, failed, skipped } = findings("TLS");
   if (!tls) return skipped("not set: the rpc listener is cleartext");
-  try {
-    const certificate = new X509Certificate(readFileSync(tls.certFile));
-    if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tls.keyFile)))) {
-      return failed("TLS_KEY_FILE is not the key of TLS_CERT_FILE", "give the pair");
-    }
-    const until = certificate.validToDate;
-    const days = Math.floor((until.getTime() - now.getTime()) / 86_400_000);
-    const day = until.toISOString().slice(0, 10);
-    if (days < 0) return failed(`the certificate expired on ${day}`, "renew it");
-    if (certificate.validFromDate > now) return failed("the certificate is not valid yet");
-    if (days < soonDays) return warning(`the certificate expires on ${day}`, "renew it");
-    return ok(`the certificate is good until ${day}`);
-  } catch {
-    return failed("TLS_CERT_FILE or TLS_KEY_FILE is not PEM that can be read", "give PEM files");
-  }
+  const { validToDate, validFromDate } = new X509Certificate(readFileSync(tls.certFile));
+  const days = Math.floor((validToDate.getTime() - now.getTime()) / 86_400_000);
+  const day = validToDate.toISOString().slice(0, 10);
+  if (days < 0) return failed(`the certificate expired on ${day}`, "renew it");
+  if (validFromDate > now) return failed("the certificate is not valid yet");
+  if (days < soonDays) return warning(`the certificate expires on ${day}`, "renew it");
+  return ok(`the certificate is good until ${day}`);
 }
 
 /** Checks how many API keys the file has and who may write it; `readWholeConfig` has parsed it. */

@@ -4,6 +4,7 @@ import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { FileError } from "../errors.ts";
+import { openTlsFiles } from "../net/tls-files.ts";
 import {
   checkApiKeys,
   checkKeySet,
@@ -138,21 +139,26 @@ function lineOf({ check, verdict, message, advice }: Finding): string {
 
 /**
  * Reads the configuration as `serve` does, and checks the files that it names.
- * @throws ConfigError for all variables that are wrong, or else for the first file
+ * @throws ConfigError for all variables that are wrong, or else for all files
  */
 async function readWholeConfig(env: Environment): Promise<Config> {
   const config = readConfig(env);
-  try {
-    createAuthentication({
-      ...config.auth,
-      accounts: new Set(config.accounts.keys()),
-      watchTokens: undefined,
-    }).close();
-    if (config.trustedDocuments) await checkDocuments(config.trustedDocuments, config);
-  } catch (error) {
-    if (error instanceof FileError) throw new ConfigError(error.variable, error.message);
-    throw error;
+  const accounts = new Set(config.accounts.keys());
+  const { auth, tls, trustedDocuments } = config;
+  const mistakes: string[] = [];
+  for (const open of [
+    () => createAuthentication({ ...auth, accounts, watchTokens: undefined }).close(),
+    () => tls && openTlsFiles(tls, { onProblem() {} }).close(),
+    () => trustedDocuments && checkDocuments(trustedDocuments, config),
+  ]) {
+    try {
+      await open();
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      mistakes.push(`${error.variable}: ${error.message}`);
+    }
   }
+  if (mistakes.length > 0) throw new ConfigError(mistakes);
   return config;
 }
 
