@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { validateHeaderName, validateHeaderValue } from "node:http";
 import * as z from "zod";
 import { parseRedisUrl } from "../redis/url.ts";
 
@@ -99,9 +100,12 @@ export const baseUrl = kind("an absolute http or https URL without a query", (te
   isHttp(text) && !/[?#]/.test(text) ? text.replace(/(?<!\/)\/+$/, "") : undefined,
 );
 
-/** Used unchanged, unlike a base URL. */
+/** Used unchanged, unlike a base URL. It has no credentials, since a request would not send them. */
 export function httpUrl(accepts: string): Kind<string> {
-  return kind(accepts, (text) => (isHttp(text) ? text : undefined));
+  return kind(`${accepts}, without a user name or a password`, (text) => {
+    const { username, password } = URL.parse(text) ?? {};
+    return isHttp(text) && !username && !password ? text : undefined;
+  });
 }
 
 const anyPort = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\*$/;
@@ -209,9 +213,26 @@ export const pairs = kind("key=value pairs joined by commas, percent-encoded", (
   return found;
 });
 
+const headersInWords =
+  "key=value pairs of a header and its value, joined by commas, percent-encoded";
+
+export const headers = kind(headersInWords, (text) => {
+  const found = pairs.read(text);
+  try {
+    for (const [name, value] of Object.entries(found ?? {})) {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    }
+    return found;
+  } catch {
+    return undefined;
+  }
+});
+
 export const pemFile = kind("the path of a PEM file that can be read", (path) => {
   try {
-    return readFileSync(path, "utf8");
+    const text = readFileSync(path, "utf8");
+    return /^-----BEGIN /m.test(text) ? text : undefined;
   } catch {
     return undefined;
   }

@@ -7,6 +7,7 @@ import {
   categories,
   documentsFile,
   duration,
+  headers,
   httpUrl,
   type Kind,
   login,
@@ -256,7 +257,7 @@ const collector = {
 
 /** Variables that exist for both signals together and for each alone. */
 const otlp = {
-  HEADERS: { kind: pairs, secret: true },
+  HEADERS: { kind: headers, secret: true },
   COMPRESSION: { kind: oneOf("none", "gzip") },
   TIMEOUT: { kind: milliseconds },
   CERTIFICATE: { kind: pemFile },

@@ -11,6 +11,8 @@ const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
 const disabled = { OTEL_SDK_DISABLED: "true" };
 const both = { OTEL_TRACES_EXPORTER: "otlp", OTEL_METRICS_EXPORTER: "otlp" };
 
+const pem = (text: string) => `-----BEGIN CERTIFICATE-----\n${text}`;
+
 test("tracing is off until a variable asks for it", () => {
   assert.equal(tracing({}), undefined);
   assert.equal(tracing({ OTEL_SERVICE_NAME: "shop", OTEL_PROPAGATORS: "tracecontext" }), undefined);
@@ -58,14 +60,14 @@ for (const [signal, read] of [
       OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20t, x-a=1",
       OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
       OTEL_EXPORTER_OTLP_TIMEOUT: "100",
-      OTEL_EXPORTER_OTLP_CERTIFICATE: files.write("ca", "CA"),
+      OTEL_EXPORTER_OTLP_CERTIFICATE: files.write("ca", pem("CA")),
     };
     const sent = {
       url: `https://otlp.example/base${path}`,
       headers: { authorization: "Bearer t", "x-a": "1" },
       compression: "gzip",
       timeoutMs: 100,
-      tls: { ca: "CA" },
+      tls: { ca: pem("CA") },
     };
     assert.deepEqual(otlp(ofAll), sent);
     const own = {
@@ -73,14 +75,14 @@ for (const [signal, read] of [
       [`OTEL_EXPORTER_OTLP_${signal}_HEADERS`]: "x-a=2",
       [`OTEL_EXPORTER_OTLP_${signal}_COMPRESSION`]: "none",
       [`OTEL_EXPORTER_OTLP_${signal}_TIMEOUT`]: "200",
-      [`OTEL_EXPORTER_OTLP_${signal}_CERTIFICATE`]: files.write("own", "OWN"),
+      [`OTEL_EXPORTER_OTLP_${signal}_CERTIFICATE`]: files.write("own", pem("OWN")),
     };
     assert.deepEqual(otlp({ ...ofAll, ...own }), {
       url: "http://own:9/in",
       headers: { authorization: "Bearer t", "x-a": "2" },
       compression: "none",
       timeoutMs: 200,
-      tls: { ca: "OWN" },
+      tls: { ca: pem("OWN") },
     });
   });
 }
@@ -148,4 +150,15 @@ test("a wrong sampler argument is refused, and the value of a header is not show
       /OTEL_EXPORTER_OTLP_HEADERS: got a value that is not shown/.test(error.message) &&
       !error.message.includes("the-secret"),
   );
+});
+
+test("what no export could be sent with is refused", () => {
+  const refused = (env: Record<string, string>, message: RegExp) =>
+    assert.throws(() => tracing({ ...endpoint, ...env }), message);
+  refused({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://user:canary@otlp.example" }, /without a user/);
+  for (const headers of ["a%20b=canary", "a=canary%0a", "a=%D1%8F"]) {
+    refused({ OTEL_EXPORTER_OTLP_HEADERS: headers }, /of a header and its value/);
+  }
+  const noPem = import.meta.filename;
+  refused({ OTEL_EXPORTER_OTLP_CERTIFICATE: noPem }, /got .*accepted is the path of a PEM file/);
 });
