@@ -2,6 +2,7 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { createSecureContext } from "node:tls";
 import { type Command, Option } from "commander";
+import { bearerText } from "../auth/bearer.ts";
 import { type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { wrongUsage } from "./command-error.ts";
 import { type Environment, secretOfFile } from "./secrets.ts";
@@ -74,7 +75,7 @@ export function credentialOf(
   const fileOfEnv = env.PAYMENTS_GATEWAY_KEY_FILE || undefined;
   const file = keyFile ?? (key || env.PAYMENTS_GATEWAY_KEY ? undefined : fileOfEnv);
   const credential = file === undefined ? key || env.PAYMENTS_GATEWAY_KEY : secretOfFile(file);
-  if (!credential || /^[\x21-\x7e]+$/.test(credential)) return credential || undefined;
+  if (!credential || bearerText.test(credential)) return credential || undefined;
   throw wrongUsage("the key has invalid characters");
 }
 

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { type Command, Help } from "commander";
 import { type FileEntry, parseKeys } from "../auth/api-keys.ts";
+import { bearerText } from "../auth/bearer.ts";
 import { scopes as knownScopes } from "../auth/caller.ts";
 import { bytesOf } from "./body.ts";
 import { wrongUsage } from "./command-error.ts";
@@ -81,6 +82,11 @@ function printKey(key: string, entry: FileEntry, file: string | undefined): void
 /** The hash by which `src/auth/api-keys.ts` looks a key up. */
 function hashOf(key: string): string {
   if (key === "") throw wrongUsage("the key on standard input is empty");
+  if (!bearerText.test(key)) {
+    throw wrongUsage(
+      "the key on standard input has a space or another character that no caller can send",
+    );
+  }
   return createHash("sha256").update(key).digest("hex");
 }
 

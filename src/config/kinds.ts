@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import * as z from "zod";
+import { bearerText } from "../auth/bearer.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 
 /** A kind of value: what it accepts, in words, and how its text is read. */
@@ -142,6 +143,12 @@ const isLong = (secret: string) => Buffer.byteLength(secret) >= 32;
 
 export const longSecret = kind("a secret of at least 32 bytes", (text) =>
   isLong(text) ? text : undefined,
+);
+
+/** Compared with what operators send as `Authorization: Bearer …`. */
+export const bearerSecret = kind(
+  "a secret of at least 32 characters, all visible and of ASCII, without spaces",
+  (text) => (isLong(text) && bearerText.test(text) ? text : undefined),
 );
 
 /** Joined by commas, so none of these secrets may contain one. */

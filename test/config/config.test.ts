@@ -175,6 +175,8 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["LOG_LEVEL", "loud", /trace/],
     ["ALLOW_UNAUTHENTICATED", "yes", /true or false/],
     ["WATCH_TOKEN_SECRET", "short", /at least 32 bytes/],
+    ["ADMIN_KEY", "k".repeat(31), /at least 32 characters/],
+    ["ADMIN_KEY", "a key with spaces in it ".repeat(2), /without spaces/],
     ["SHUTDOWN_TIMEOUT", "30d", /at most 1d/],
     ["SHUTDOWN_SPREAD", "25h", /at most 1d/],
     ["MAX_BUFFERED_BYTES", "1099511627777", /to 1099511627776/],
