@@ -24,7 +24,7 @@ import {
 import type { AdminRequest } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPath } from "./docs.ts";
-import { historyOf } from "./history.ts";
+import { historyOf, openCallsOf } from "./history.ts";
 import { knownListOf, listQuery } from "./known-list.ts";
 import { accountOf, type Operator, Refused, read } from "./operator.ts";
 import { createPaymentActions } from "./payment-actions.ts";
@@ -79,14 +79,7 @@ export function createConsole(options: ConsoleOptions) {
     deadLetters.list({ accounts: [account], limit: lettersInPage, order: "newest", cursor });
   const newestLetters = shared((account) => lettersOf(account));
 
-  const unsettled = shared((account) => intents.unsettled(account, maxInspected));
-  /** The open calls of a payment or payout. */
-  async function openCalls(account: string, kind: KindName, externalId: string) {
-    const { intents } = await unsettled(account);
-    return intents.filter(
-      (intent) => kinds[intent.kind].name === kind && intent.externalId === externalId,
-    );
-  }
+  const unsettled = shared((account) => intents.unsettled(account, maxOpenCalls));
 
   const session = ({ accounts }: Operator): Session => ({
     accounts,
@@ -130,15 +123,14 @@ export function createConsole(options: ConsoleOptions) {
       const { kind, external_id: externalId } = asked.data;
       const [history, calls] = await Promise.all([
         historyOf({ log, intents }, account, kind, externalId),
-        openCalls(account, kind, externalId),
+        openCallsOf(intents, account, kind, externalId),
       ]);
       return { ...history, calls: calls.map(openCallView) };
     },
     /** Calls that move money whose outcome is unknown, or whose payment is pending. */
     async calls(account: string): Promise<Calls> {
       const { intents: open, total } = await unsettled(account);
-      const calls = open.slice(0, maxOpenCalls).map(openCallView);
-      return { nowMs: Date.now(), total, calls };
+      return { nowMs: Date.now(), total, calls: open.map(openCallView) };
     },
     payments: (account: string, query: URLSearchParams) => list("payment", account, query),
     payouts: (account: string, query: URLSearchParams) => list("payout", account, query),
@@ -160,7 +152,7 @@ export function createConsole(options: ConsoleOptions) {
   /** `POST /api/{name}`, by name. */
   const actions = byName(
     createPaymentActions({
-      ...{ core, intents, openCalls, report: options.report },
+      ...{ core, intents, report: options.report },
       reconciles: reconciler.afterMs !== undefined,
     }),
   );
@@ -214,8 +206,6 @@ function openCallView(intent: Intent): OpenCall {
 /** Number of events that a newly opened page shows. */
 const eventsAtFirst = 200;
 const maxOpenCalls = 100;
-/** How many open calls are searched for those of one payment or payout. */
-const maxInspected = 2_000;
 const lettersInPage = 50;
 const maxTextLength = 64 * 1024;
 

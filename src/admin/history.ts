@@ -8,9 +8,9 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import type { IntentStore } from "../ledger/intents.ts";
+import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog, Fact } from "../ledger/log.ts";
-import { explained, standingOf } from "../ledger/open-calls.ts";
+import { explained, standingOf, unsettledOf } from "../ledger/open-calls.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
@@ -41,6 +41,17 @@ export async function historyOf(
     operations: operations.filter(({ operation }) => operation !== "call").map(operationView),
     events: events.map(view).reverse(),
   };
+}
+
+/** The calls of a payment or payout whose outcome is unknown or pending, the most urgent first. */
+export async function openCallsOf(
+  intents: IntentStore,
+  account: string,
+  name: KindName,
+  externalId: string,
+): Promise<readonly Intent[]> {
+  const { intents: all } = await intents.known(account, kindNamed(name), externalId);
+  return unsettledOf(all, all.length, intents.nowMs(account)).intents;
 }
 
 function operationView(fact: Fact): OperationState {

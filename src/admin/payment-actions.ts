@@ -4,21 +4,15 @@ import { loggedId } from "../core/guard.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { Intent, IntentStore } from "../ledger/intents.ts";
-import type { KindName } from "../model/kinds.ts";
+import type { IntentStore } from "../ledger/intents.ts";
 import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
+import { openCallsOf } from "./history.ts";
 import { callAs, type Operator } from "./operator.ts";
 
 export interface PaymentActionsOptions {
   readonly core: Core;
   readonly intents: IntentStore;
-  /** The open calls of a payment or payout. */
-  readonly openCalls: (
-    account: string,
-    kind: KindName,
-    externalId: string,
-  ) => Promise<readonly Intent[]>;
   /** Whether the reconciler runs. */
   readonly reconciles: boolean;
   readonly report: Report;
@@ -29,7 +23,7 @@ export interface PaymentActionsOptions {
  * console's paths. No money moves.
  */
 export function createPaymentActions(options: PaymentActionsOptions) {
-  const { core, intents, openCalls, reconciles, report } = options;
+  const { core, intents, reconciles, report } = options;
   const note = (
     { name: operator }: Operator,
     action: Observations["operatorAsked"]["action"],
@@ -43,7 +37,7 @@ export function createPaymentActions(options: PaymentActionsOptions) {
     async "look-up"(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
-      const open = await openCalls(account, kind, externalId);
+      const open = await openCallsOf(intents, account, kind, externalId);
       const next = open.filter(({ needsOperator }) => reconciles && !needsOperator);
       for (const intent of next) {
         const { checks, notFound } = intent;

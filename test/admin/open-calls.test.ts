@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openCallsOf } from "../../src/admin/history.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
+import { newCall, started } from "../ledger/new-call.ts";
+
+test("an open call is found on its payment's page behind thousands of others", async (t) => {
+  const ledger = createMemoryLedger({ retentionMs: 86_400_000 });
+  t.after(() => ledger.close());
+  const lose = async (externalId: string) => {
+    const intent = started(await ledger.begin("default", newCall({ externalId })));
+    await ledger.end("default", intent, { state: "unknown" });
+  };
+  for (let n = 0; n < 2_100; n++) await lose(`order-${n}`);
+  const found = await openCallsOf(ledger, "default", "payment", "order-2099");
+  assert.deepEqual(
+    found.map(({ externalId, state }) => [externalId, state]),
+    [["order-2099", "unknown"]],
+  );
+  // A call that runs is not open for operators: its caller still waits.
+  await ledger.begin("default", newCall({ externalId: "running" }));
+  assert.deepEqual(await openCallsOf(ledger, "default", "payment", "running"), []);
+  // Control: the list of all open calls does not go that far.
+  const { intents } = await ledger.unsettled("default", 5_000);
+  assert.ok(!intents.some(({ externalId }) => externalId === "order-2099"));
+});
