@@ -92,7 +92,8 @@ function parseSuccess<Result>(
   }
   const blank = isBlank(result) && !faults.some(isOfField);
   // The data of a payment says more than an Error object's words around it.
-  const object = call.isResult?.(result) ? undefined : readErrorObject(answer.text, given);
+  const mayBeError = !call.isResult?.(result) && membersOfError.test(answer.text);
+  const object = mayBeError ? readErrorObject(answer.text, given) : undefined;
   const meantAsError =
     object !== undefined && isUnmistakable(object) && (blank || isOfSpec(object));
   if (!meantAsError) for (const fault of faults) given.onFault(fault);
@@ -105,6 +106,9 @@ function parseSuccess<Result>(
   // JSON that says nothing about the payment leaves open whether it was made.
   return blank && given.money ? notUnderstood(answer, given) : read;
 }
+
+/** One of these is in each unmistakable Error object: no other answer is read a second time. */
+const membersOfError = /"(?:code|message|error_id)"/;
 
 /** Whether a fault tells of a field that the service sent. */
 function isOfField({ kind }: WireFault): boolean {
