@@ -59,7 +59,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       failed = attempted;
       endsAt ??= performance.now() + timeoutMs - attempted.lastedMs;
       const decision = decideRetry({
-        method: call.endpoint.method,
         verdict: attempted.verdict,
         retries,
         leftMs: Math.min(endsAt - performance.now(), shared.deadlineMs - Date.now()),

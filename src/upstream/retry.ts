@@ -1,10 +1,8 @@
-import type { Endpoint } from "./rest-call.ts";
 import { RollingCount } from "./rolling-count.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** A failed call, as far as the decision on a retry depends on it. */
-export interface FailedCall {
-  readonly method: Endpoint["method"];
+/** A failed read, as far as the decision on a retry depends on it. */
+export interface FailedRead {
   readonly verdict: Verdict;
   /** How many retries it has had already. */
   readonly retries: number;
@@ -16,24 +14,14 @@ export interface FailedCall {
   readonly jitter: number;
 }
 
-/** Why a call is not retried. */
-type NoRetry =
-  | "write"
-  | "answered"
-  | "timeout"
-  | "ended"
-  | "tries"
-  | "breaker"
-  | "deadline"
-  | "budget";
+/** Why a read is not retried. */
+type NoRetry = "answered" | "timeout" | "ended" | "tries" | "breaker" | "deadline" | "budget";
 
 /**
- * The pause before a retry, in milliseconds, or why there is none. Only reads are retried, at most twice, and only if the verdict is `failed`;
- * the pause has full jitter.
+ * The pause before a retry, in milliseconds, or why there is none. A read is retried at most twice,
+ * and only if the verdict is `failed`; the pause has full jitter.
  */
-export function decideRetry(failed: FailedCall): number | NoRetry {
-  // Only a call that changes nothing may be repeated.
-  if (failed.method !== "GET") return "write";
+export function decideRetry(failed: FailedRead): number | NoRetry {
   // The service would answer the same again; after 429 the bucket waits.
   if (failed.verdict === "answered") return "answered";
   // Most of the call's time is used up, and a service that stalls needs no more calls.
