@@ -33,8 +33,7 @@ export interface BreakerOptions {
   readonly now: () => number;
   /** 0 to 1. */
   readonly random: () => number;
-  /** `pauseMs`: how long it stays open. */
-  readonly onState: (change: { state: BreakerState; pauseMs?: number }) => void;
+  readonly onState: (state: BreakerState) => void;
 }
 
 /**
@@ -80,11 +79,10 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions) 
 
   function open(at: number): void {
     const full = Math.min(policy.firstPauseMs * 2 ** openings++, policy.maxPauseMs);
-    const pauseMs = full * (1 - random() / 2);
-    openUntil = at + pauseMs;
+    openUntil = at + full * (1 - random() / 2);
     current = undefined;
     state = "open";
-    onState({ state, pauseMs });
+    onState(state);
   }
 
   function close(): void {
@@ -94,7 +92,7 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions) 
     openings = 0;
     current = createClosedPass();
     state = "closed";
-    onState({ state });
+    onState(state);
   }
 
   function createProbe(): Pass {
@@ -126,7 +124,7 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions) 
       current = createProbe();
       if (state !== "halfOpen") {
         state = "halfOpen";
-        onState({ state });
+        onState(state);
       }
       return current;
     },

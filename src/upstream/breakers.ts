@@ -19,7 +19,7 @@ export function createBreakers(
     createBreaker({
       ...options,
       policy: { ...policies[calls], ...options.policy },
-      onState: ({ state }) => report("breaker", { account, calls, state }),
+      onState: (state) => report("breaker", { account, calls, state }),
     });
   return {
     /**

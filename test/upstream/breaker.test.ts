@@ -22,9 +22,9 @@ function rig(random = 0) {
     policy,
     now: () => time.now,
     random: () => random,
-    onState: ({ state, pauseMs }) => {
+    onState: (state) => {
       states.push(state);
-      if (pauseMs !== undefined) pauses.push(pauseMs);
+      if (state === "open") pauses.push(breaker.refusal() ?? 0);
     },
   });
   /** Makes one call with this verdict. @returns whether the breaker let it through. */
