@@ -176,14 +176,13 @@ async function answerOperator(
 
 function failed({ onFailure }: AdminOptions, error: unknown): AdminAnswer {
   if (error instanceof Refused) return refusal(error.status, error.message, error.reason);
-  const status = error instanceof GatewayError ? statuses.get(error.code) : undefined;
-  if (error instanceof GatewayError && status !== undefined) {
-    return refusal(status, error.message, error.details.reason);
-  }
   // A malformed percent escape in the path.
   if (error instanceof URIError) return notFound;
-  onFailure(error);
-  return refusal(500, "internal error");
+  // Only the messages of these errors are written to be read.
+  const known = error instanceof GatewayError ? error : undefined;
+  const status = (known && statuses.get(known.code)) ?? 500;
+  if (status === 500) onFailure(error);
+  return refusal(status, known?.message ?? "internal error", known?.details.reason);
 }
 
 function refusal(status: number, error: string, reason?: string): AdminAnswer {

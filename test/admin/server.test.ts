@@ -60,6 +60,19 @@ test("an unexpected failure is reported to the log, not to the operator", async 
   assert.equal(failures.length, 1);
 });
 
+test("a failure that the gateway has words for is told to the operator, too", async (t) => {
+  const failures: unknown[] = [];
+  const damaged = new GatewayError("INTERNAL", "the stored record of payment:x cannot be read");
+  const url = await serve(t, {
+    answerPage: () => Promise.reject(damaged),
+    onFailure: (error) => failures.push(error),
+  });
+  const answer = await fetch(`${url}/api/history`);
+  assert.equal(answer.status, 500);
+  assert.deepEqual(await answer.json(), { error: damaged.message });
+  assert.deepEqual(failures, [damaged]);
+});
+
 test("an unreachable store is 503, an unknown path 404", async (t) => {
   const away = new GatewayError("UNAVAILABLE", "the store is out of reach");
   const url = await serve(t, { operatorOf: () => Promise.reject(away) });
