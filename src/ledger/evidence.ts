@@ -1,6 +1,7 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
+import { placeIn } from "../stores/cursor.ts";
 import type { Ending, Intent } from "./intents.ts";
 import type { Fact, Facts, PlacedFact } from "./log.ts";
 import { paymentState } from "./payment-state.ts";
@@ -203,7 +204,8 @@ function beganAt(method: MoneyMethod, { since, place }: PlacedFact): string {
 function beganAfter({ method, after, startedAtMs }: Intent, state: PlacedFact): boolean {
   const place = beganAt(method, state);
   if (isUnderWay(place)) return true;
-  return after === undefined ? msOf(place) >= startedAtMs : place > after;
+  // A snapshot's places are cursors, with an epoch behind them.
+  return after === undefined ? msOf(place) >= startedAtMs : placeIn(place) > after;
 }
 
 /** On the clock that also times calls. */

@@ -5,6 +5,7 @@ import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { CallOutcome, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { IntentStore } from "../../../src/ledger/intents.ts";
+import { openCallsOf } from "../../../src/ledger/open-calls.ts";
 import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
@@ -120,6 +121,8 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const states = async () =>
       (await openCalls(store, account, EventKind.PAYMENT, "order")).map(({ state }) => state);
     assert.deepEqual(await states(), ["unknown"]);
+    const shown = await openCallsOf({ intents: store }, account, EventKind.PAYMENT, "order");
+    assert.equal(shown.openCalls[0]?.evidence, undefined, "callers are told so, too");
     assert.equal((await store.begin(account, newCall())).kind, "inFlight");
     await store.append(account, payment({ ...failed, paymentId: "own" }));
     assert.deepEqual(await states(), []);
