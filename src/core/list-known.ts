@@ -3,6 +3,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { ListPaymentsRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import type { Known } from "../ledger/intents.ts";
+import { passOver } from "../ledger/record.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Context } from "./context.ts";
 import type { Call, Instant, Listing } from "./core.ts";
@@ -32,7 +33,7 @@ export interface ListOptions<Of extends Answer> {
 /**
  * One page of the payments or payouts that the store knows. The place of each is when it was first
  * heard of, which never changes. What is told of it is read after the page: one that has left the
- * selection meanwhile is left out.
+ * selection meanwhile is left out, and so is one whose record cannot be read, which the store reports.
  */
 export async function listKnown<Of extends Answer>(
   { log, intents }: Pick<Context, "log" | "intents">,
@@ -53,9 +54,9 @@ export async function listKnown<Of extends Answer>(
   const found = await log.list(account, selection, size + 1);
   const edges = await Promise.all(
     found.slice(0, size).map(async ({ externalId, firstSeen }) => {
-      const known = await intents.known(account, kind, externalId);
-      const node = known.firstSeen === firstSeen ? answerOf(known) : undefined;
-      if (!node || !isSelected(request, node)) return [];
+      const known = await intents.known(account, kind, externalId).catch(passOver);
+      const node = known?.firstSeen === firstSeen ? answerOf(known) : undefined;
+      if (!known || !node || !isSelected(request, node)) return [];
       const cursor = tokenOf(`${firstSeen}`);
       // The process that stores an event knows the store's clock only nearly.
       const updated = Math.max((known.updatedMs ?? 0) * 1_000, firstSeen);
