@@ -22,6 +22,8 @@ export const databaseFile = "gateway.sqlite";
 /** An open database, locked for this process until `close`. */
 export interface OpenDatabase {
   readonly database: DatabaseSync;
+  /** @throws Error if the file was deleted or replaced: what is written to it now is lost with this process */
+  assertInPlace(): void;
   close(): void;
 }
 
@@ -44,9 +46,15 @@ export function openDirectory(
   };
   locks.add(lock);
   try {
-    const database = openFile(join(directory, databaseFile), synchronous);
+    const path = join(directory, databaseFile);
+    const database = openFile(path, synchronous);
+    const { dev, ino } = statSync(path);
     return {
       database,
+      assertInPlace() {
+        const now = statSync(path, { throwIfNoEntry: false });
+        if (now?.ino !== ino || now.dev !== dev) throw new Error(notInPlace);
+      },
       close() {
         database.close();
         free();
@@ -57,6 +65,8 @@ export function openDirectory(
     throw error;
   }
 }
+
+const notInPlace = `${databaseFile} was deleted or replaced while the gateway ran: restart it`;
 
 /** Without a reference, garbage collection would close the lock's database and release the lock. */
 const locks = new Set<DatabaseSync>();

@@ -27,8 +27,11 @@ export class StoreWorker {
   readonly #save: StatementSync;
   readonly #undo: StatementSync;
   readonly #keep: StatementSync;
+  readonly #assertInPlace: () => void;
 
-  constructor(database: DatabaseSync, operations: Operations) {
+  /** @param assertInPlace throws if what is written would be lost with this process */
+  constructor(database: DatabaseSync, operations: Operations, assertInPlace = () => {}) {
+    this.#assertInPlace = assertInPlace;
     this.#database = database;
     this.#operations = operations;
     this.#save = database.prepare("SAVEPOINT request");
@@ -70,6 +73,7 @@ export class StoreWorker {
 
   #inTransaction(requests: readonly Request[], reply: (request: Request) => Reply): Reply[] {
     try {
+      this.#assertInPlace();
       this.#database.exec("BEGIN IMMEDIATE");
       const replies = requests.map(reply);
       this.#database.exec("COMMIT");
@@ -128,9 +132,9 @@ class RequestFailed extends Error {}
 
 async function start(port: MessagePort): Promise<void> {
   const { directory, operations, synchronous } = workerData as ThreadData;
-  const { database, close } = openDirectory(directory, synchronous);
+  const { database, assertInPlace, close } = openDirectory(directory, synchronous);
   const { open } = (await import(operations)) as OperationsModule;
-  const worker = new StoreWorker(database, withProbe(database, open(database)));
+  const worker = new StoreWorker(database, withProbe(database, open(database)), assertInPlace);
   port.on("message", (message: readonly Request[] | "close") => {
     // With these requests go those that arrived while the last transaction was written.
     const requests: Request[] = [];

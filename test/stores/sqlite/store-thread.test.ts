@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { copyFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,7 +28,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
       remove();
     });
     const run = <T>(operation: string, ...args: unknown[]) => thread.run<T>(operation, args);
-    return { thread, run, states };
+    return { path, thread, run, states };
   }
 
   const isAway = (reason: RegExp) => (error: unknown) => {
@@ -107,6 +109,22 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     await run("refuseWrites", false);
     while (thread.trouble !== undefined) await delay(20);
     assert.deepEqual(states, [trouble, undefined]);
+  });
+
+  it("takes no writes once its file was deleted or replaced, since they would be lost", async (t) => {
+    const { path, thread, run } = await open(t);
+    await run("add", "before");
+    const [file, aside] = [join(path, "gateway.sqlite"), join(path, "aside")];
+    renameSync(file, aside);
+    const lost = isAway(/gateway.sqlite was deleted or replaced while the gateway ran: restart it/);
+    await assert.rejects(run("add", "after"), lost);
+    copyFileSync(aside, file);
+    await assert.rejects(run("add", "after"), lost);
+    assert.deepEqual(await run("all"), ["before"]);
+    renameSync(aside, file);
+    while (thread.trouble !== undefined) await delay(20);
+    await run("add", "after");
+    assert.deepEqual(await run("all"), ["before", "after"]);
   });
 
   it("reports a failure, and recovers by itself", async (t) => {
