@@ -4,6 +4,7 @@ import { connectRedis, type RedisConnector } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
+import { troubleOf } from "../redis/trouble.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
@@ -44,15 +45,17 @@ export class MoveRefused extends Error {
 export async function moveToRedis(options: MoveOptions) {
   const { url, tls } = options.redis;
   const { database, close } = openDirectory(options.directory);
-  let trouble = `no answer within ${connectMs / 1_000} s`;
+  let trouble: string | undefined;
   const onError = (error: Error) => {
-    trouble = (error as NodeJS.ErrnoException).code ?? trouble;
+    // Later ones may only follow from it.
+    trouble ??= troubleOf(error);
   };
   const connection = connectRedis(url, onError, { tls });
   try {
     await readyWithin(connectMs, connection.client);
     if (connection.client.status !== "ready") {
-      throw new MoveRefused(`Redis cannot be reached: ${trouble}`, true);
+      const reason = trouble ?? `no answer within ${connectMs / 1_000} s`;
+      throw new MoveRefused(`Redis cannot be reached: ${reason}`, true);
     }
     return await move(database, connection, options);
   } catch (error) {

@@ -1,16 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { tlsOptions } from "../net/client-tls.ts";
-import { isTlsFault, reasonOf, systemCode } from "../net/system-errors.ts";
+import { isTlsFault, reasonOf } from "../net/system-errors.ts";
 import { infoField } from "../redis/acknowledged.ts";
-import { StoreUnavailable } from "../redis/ask.ts";
 import { connectRedis, type RedisConnector } from "../redis/connect.ts";
-import { RedisTimeout, within } from "../redis/deadline.ts";
+import { within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { isCluster } from "../redis/link.ts";
 import { readyWithin } from "../redis/ready.ts";
 import { loadScript } from "../redis/script.ts";
+import { troubleOf } from "../redis/trouble.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 import { createWriter, type MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
@@ -30,7 +30,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
   // A cluster or Sentinel set reports its first error only after all of its nodes have failed.
   const { promise: failing, resolve: onFailing } = Promise.withResolvers<void>();
   const onError = (error: Error) => {
-    trouble = troubleOf(error);
+    trouble = shortTroubleOf(error);
     onFailing();
   };
   const connection = connectRedis(redis.url, onError, { tls: redis.tls });
@@ -57,7 +57,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
       finding,
     ];
   } catch (error) {
-    return [failed(`answers unexpectedly: ${troubleOf(error)}`)];
+    return [failed(`answers unexpectedly: ${shortTroubleOf(error)}`)];
   } finally {
     await connection.close();
   }
@@ -131,12 +131,12 @@ async function scripts(
     await within(answerMs, listener.subscribe(keys.wakeUp));
     return {
       finding: ok(`run on keys that begin with ${prefix}:`),
-      missing: missing && troubleOf(missing),
+      missing: missing && shortTroubleOf(missing),
     };
   } catch (error) {
     return {
       finding: failed(
-        `cannot be run: ${troubleOf(error)}`,
+        `cannot be run: ${shortTroubleOf(error)}`,
         `allow the user all commands, keys and channels that begin with ${prefix}:`,
       ),
     };
@@ -157,13 +157,7 @@ async function tlsFaultOf({ url, tls }: NonNullable<Config["redis"]>): Promise<s
   return undefined;
 }
 
-/** The reason for a Redis error without the command, which contains keys and values. */
-function troubleOf(error: unknown): string {
-  if (error instanceof RedisTimeout) return error.message;
-  if (error instanceof StoreUnavailable) return troubleOf(error.cause);
-  // The driver keeps the error of a cluster's node beside its own.
-  const { lastNodeError } = error as { lastNodeError?: unknown };
-  const code = systemCode(error) ?? systemCode(lastNodeError);
-  // Else the message is from Redis: a code in capitals, then a sentence.
-  return code ?? printable((error as Error).message).slice(0, 200);
+/** Why Redis cannot be used, fit for one line of a terminal. */
+function shortTroubleOf(error: unknown): string {
+  return printable(troubleOf(error)).slice(0, 200);
 }

@@ -117,6 +117,10 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     const away = await move("redis://127.0.0.1:9");
     assert.equal(away.code, 69);
     assert.match(away.err, /Redis cannot be reached: ECONNREFUSED/);
+    const wrong = await move(redis.url.replace("redis://", "redis://nobody:canary@"));
+    assert.equal(wrong.code, 69);
+    assert.match(wrong.err, /Redis cannot be reached: WRONGPASS/);
+    assert.doesNotMatch(wrong.err, /canary/);
     const none = await run(["migrate"], { env: { DATA_DIR: path } });
     assert.equal(none.code, 78);
     // An earlier migration that broke off left this event behind.
