@@ -132,7 +132,7 @@ const state = {
     doc: "directory of the embedded store, for a gateway of one process: on a disk of the machine, never on a network file system. The gateway creates it if its parent exists. It does not start if `REDIS_URL` is set too, if it cannot write the directory, if others can write to it ([why](storage.md#one-machine)), or while another process uses it" },
   ALLOW_VOLATILE: { kind: boolean, default: "false",
     doc: "`true`: allows a real payments service with state in memory only. When the process ends, callbacks that were answered 200 are then lost" },
-  REDIS_URL: { kind: redisUrls, ...secret, doc: "one Redis, a cluster's nodes, or a Sentinel set; `rediss` is TLS, with Sentinels to them and to all servers" },
+  REDIS_URL: { kind: redisUrls, ...secret, doc: "one Redis, a cluster's nodes, or a Sentinel set; `rediss` is TLS, with Sentinels to them and to all servers. User and password are those of the servers: the Sentinels must not ask for any" },
   REDIS_TLS_CA_FILE: { kind: readableFile, readIf: "redis",
     doc: "for `rediss://` and `rediss+sentinel://`: the authorities that Redis' certificate may be of, as PEM. Default: those of Node.js. New connections read these three files anew" },
   REDIS_TLS_CERT_FILE: { kind: readableFile, readIf: "redis",
