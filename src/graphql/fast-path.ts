@@ -4,7 +4,7 @@ import {
   type ExecutionArgs,
   type ExecutionResult,
   getOperationAST,
-  type OperationDefinitionNode,
+  type OperationTypeNode,
 } from "graphql";
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
@@ -53,15 +53,31 @@ export function createFastPath(
 ): FastPath {
   const { core, schema, corsOrigins, documentOf, operations } = edge;
 
-  /** The valid operation that a request names; undefined for what Yoga would reject. */
-  function find(params: Params | undefined): Found | undefined {
+  /**
+   * What a request of a known caller asks for. Undefined for what Yoga would reject, and for an
+   * operation that is not taken.
+   */
+  async function find(
+    operation: Operation,
+    read: () => Params | undefined | Promise<Params | undefined>,
+    takes: (type: OperationTypeNode) => boolean,
+  ): Promise<ExecutionArgs | undefined> {
+    operation.begin();
+    let caller: Caller;
+    try {
+      caller = await operation.authenticate();
+    } catch {
+      return undefined;
+    }
+    const params = await read();
     const text = params && documentTextOf(params, documentOf);
     const document = text === undefined ? undefined : operations.find(text).document;
     if (!params || !document) return undefined;
     const { variables: variableValues, operationName } = params;
-    const operation = getOperationAST(document, operationName);
-    if (!operation) return undefined;
-    return { operation, args: { schema, document, variableValues, operationName } };
+    const node = getOperationAST(document, operationName);
+    if (!node || !takes(node.operation)) return undefined;
+    const contextValue = createContext(core, caller, operation);
+    return { schema, document, variableValues, operationName, contextValue };
   }
 
   return {
@@ -71,18 +87,9 @@ export function createFastPath(
       return answerTypeOf(request.headers.accept);
     },
     async answer(requestBody, answerType, operation) {
-      operation.begin();
-      let caller: Caller;
-      try {
-        caller = await operation.authenticate();
-      } catch {
-        return undefined;
-      }
-      const body = await bodyOf(requestBody);
-      const found = body && find(paramsOf(body));
-      if (!found || found.operation.operation === "subscription") return undefined;
-      const contextValue = createContext(core, caller, operation);
-      return encode(await operations.run({ ...found.args, contextValue }), answerType);
+      const takes = (type: OperationTypeNode) => type !== "subscription";
+      const args = await find(operation, () => paramsOf(requestBody), takes);
+      return args && encode(await operations.run(args), answerType);
     },
     streamFormatOf(request) {
       const isOfUrl = request.method === "GET" && isOrdinaryGet(request);
@@ -91,30 +98,17 @@ export function createFastPath(
       const { accept = "" } = request.headers;
       return accept === eventStreamType || takesParts(accept) ? formatOf(accept, true) : undefined;
     },
-    async subscribe(request, requestBody, operation) {
-      operation.begin();
-      let caller: Caller;
-      try {
-        caller = await operation.authenticate();
-      } catch {
-        return undefined;
-      }
-      const isOfUrl = request.method === "GET";
-      const body = isOfUrl ? undefined : await bodyOf(requestBody);
-      const found = find(isOfUrl ? paramsOfUrl(request.url ?? "") : body && paramsOf(body));
+    async subscribe({ method, url = "" }, requestBody, operation) {
+      const isOfUrl = method === "GET";
+      const read = () => (isOfUrl ? paramsOfUrl(url) : paramsOf(requestBody));
       // Yoga words the refusal of a stream while only calls that move money are admitted.
-      if (found?.operation.operation !== "subscription" || operation.slot.moneyOnly)
-        return undefined;
-      const contextValue = createContext(core, caller, operation);
-      const results = await operations.subscribe({ ...found.args, contextValue });
-      return Symbol.asyncIterator in results ? results : undefined;
+      const takes = (type: OperationTypeNode) =>
+        type === "subscription" && !operation.slot.moneyOnly;
+      const args = await find(operation, read, takes);
+      const results = args && (await operations.subscribe(args));
+      return results && Symbol.asyncIterator in results ? results : undefined;
     },
   };
-}
-
-interface Found {
-  readonly operation: OperationDefinitionNode;
-  readonly args: Pick<ExecutionArgs, "schema" | "document" | "variableValues" | "operationName">;
 }
 
 /** Whether the head of a POST is such that this path may serve it. */
@@ -153,15 +147,6 @@ const answerTypes: ReadonlyMap<string, string> = new Map([
   [graphqlType, graphqlType],
 ]);
 
-/** The body; undefined if Yoga has to report why there is none. */
-async function bodyOf(body: RequestBody): Promise<Buffer | undefined> {
-  try {
-    return await body.take();
-  } catch {
-    return undefined;
-  }
-}
-
 interface Params {
   readonly query?: string | null;
   readonly variables?: Readonly<Record<string, unknown>> | null;
@@ -170,12 +155,16 @@ interface Params {
   readonly documentId?: unknown;
 }
 
-/** The parameters in a JSON body; undefined if a member is unknown or has a wrong type. */
-function paramsOf(body: Buffer): Params | undefined {
+/**
+ * The parameters in a JSON body. Undefined if Yoga has to report why there is none, that a member
+ * is unknown or that it has a wrong type.
+ */
+async function paramsOf(requestBody: RequestBody): Promise<Params | undefined> {
   let params: unknown;
-  const text = body.toString();
-  if (text.includes("\ufffd") && !isUtf8(body)) return undefined;
   try {
+    const body = await requestBody.take();
+    const text = body.toString();
+    if (text.includes("\ufffd") && !isUtf8(body)) return undefined;
     params = JSON.parse(text);
   } catch {
     return undefined;
