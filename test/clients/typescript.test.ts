@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -215,8 +216,30 @@ describe("a failure", () => {
     // An error with the gateway's ErrorInfo is the gateway's own, so it is trusted.
     assert.equal(failureOf(gatewayError(Code.Unavailable)).kind, "not_now");
     assert.equal(failureOf(gatewayError(Code.DeadlineExceeded)).kind, "other");
-    for (const code of [Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Canceled]) {
+    for (const code of [
+      Code.Unavailable,
+      Code.DeadlineExceeded,
+      Code.Internal,
+      Code.Canceled,
+      Code.ResourceExhausted,
+    ]) {
       assert.equal(failureOf(new ConnectError("cut", code)).kind, "no_answer", Code[code]);
+    }
+  });
+
+  it("does not claim that the request is invalid if the answer breaks off", async () => {
+    const proxy = createHttpServer((_, response) => {
+      response.writeHead(200, { "content-type": "application/json" }).end('{"payment":{"id":"');
+    });
+    const baseUrl = `http://127.0.0.1:${await listen(proxy)}`;
+    try {
+      const client = createPaymentsGateway(
+        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
+      );
+      const failure = await failureIn(client.payments.createPayment(order("broken-off")));
+      assert.equal(failure.kind, "no_answer");
+    } finally {
+      proxy.close();
     }
   });
 

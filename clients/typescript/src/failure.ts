@@ -76,7 +76,11 @@ export function failureOf(thrown: unknown): Failure {
 /** Who defines the reasons of the gateway's errors: itself, or the service whose code it is. */
 const domains: ReadonlySet<string> = new Set(["payments-gateway", "payments-service"]);
 
-/** Codes that a connection that broke during a call may also end with. */
+/**
+ * Codes that a connection that broke during a call may also end with. Connect's client has
+ * `InvalidArgument` for an answer that breaks off, and `ResourceExhausted` for one that is too large
+ * for it or a connection that was cut for its rate.
+ */
 const saysNothing: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.Internal,
@@ -84,6 +88,8 @@ const saysNothing: ReadonlySet<Code> = new Set([
   Code.DeadlineExceeded,
   Code.Unknown,
   Code.Aborted,
+  Code.InvalidArgument,
+  Code.ResourceExhausted,
 ]);
 
 const notNow: ReadonlySet<Code> = new Set([Code.Unavailable, Code.ResourceExhausted, Code.Aborted]);
