@@ -109,6 +109,47 @@ describe("a watch", () => {
     await events.return();
   });
 
+  it("resumes after a proxy ended the stream in a well-formed way", async () => {
+    const proxy = createHttpServer((request, response) => {
+      response.writeHead(200, { "content-type": request.headers["content-type"] }).end();
+    });
+    const baseUrl = `http://127.0.0.1:${await listen(proxy)}`;
+    try {
+      for (const transport of [
+        createConnectTransport({ baseUrl, httpVersion: "1.1" }),
+        createGrpcWebTransport({ baseUrl }),
+      ]) {
+        const stop = new AbortController();
+        const onReconnect = () => stop.abort();
+        const { signal } = stop;
+        const watch = watchPayment(createPaymentsGateway(transport), "any", {
+          signal,
+          onReconnect,
+        });
+        assert.deepEqual(await watch.next(), { done: true, value: undefined });
+        assert.ok(signal.aborted);
+      }
+    } finally {
+      proxy.close();
+    }
+  });
+
+  it("ends at once when the payment was settled by the event at its cursor", async () => {
+    const client = direct();
+    const externalId = "settled-before";
+    await client.payments.createPayment(order(externalId));
+    // The answer, then the callback.
+    const all = watchPayment(client, externalId, { ...inTime(), untilFinal: false });
+    const last = await firstOf(
+      all,
+      ({ final, source }) => final && source === EventSource.CALLBACK,
+    );
+    const onReconnect = () => assert.fail("the gateway has ended the watch");
+    const options = { ...inTime(), afterCursor: last.cursor, onReconnect };
+    const rest = watchPayment(client, externalId, options);
+    assert.deepEqual(await rest.next(), { done: true, value: undefined });
+  });
+
   it("resumes at the cursor of an error that comes before its first event", async () => {
     const asked: (string | undefined)[] = [];
     const end = new AbortController();

@@ -2,7 +2,7 @@ import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import type { PaymentsGateway } from "./client.ts";
 import { failureOf } from "./failure.ts";
 import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
-import { CallOutcome, type Event, type EventKind } from "./gen/payments/v1/event_pb.ts";
+import type { Event, EventKind } from "./gen/payments/v1/event_pb.ts";
 
 export interface WatchOptions {
   /** Start after this event. Default: the current state first, then the events that follow. */
@@ -71,7 +71,6 @@ async function* resumed(
   open: Open,
 ): AsyncGenerator<Event, void, undefined> {
   let cursor = options.afterCursor;
-  let last: Event | undefined;
   let cuts = 0;
   // A separate controller, so that leaving the caller's loop early ends the call.
   const ended = new AbortController();
@@ -89,19 +88,20 @@ async function* resumed(
         for await (const { event } of open(at, call)) {
           if (!event) continue;
           cursor = event.cursor;
-          last = event;
           cuts = 0;
           yield event;
         }
-        if (options.untilFinal && last && endsWatch(last)) return;
-        // The gateway did not end the stream: a proxy closed it in a well-formed way.
+        // Only the gateway ends a stream without an error, also at once: if the payment was settled
+        // by the event of `afterCursor`, none follows.
+        if (options.untilFinal) return;
         throw new ConnectError("the stream ended", Code.Unavailable);
       } catch (thrown) {
         if (signal.aborted) return;
         const error = ConnectError.from(thrown);
-        if (!resumable.has(error.code)) throw error;
+        const failure = failureOf(error);
+        if (failure.kind !== "no_answer" && !resumable.has(error.code)) throw error;
         cursor ??= resumeCursorOf(error);
-        const delayMs = pauseMs(cuts++, failureOf(error));
+        const delayMs = pauseMs(cuts++, failure);
         options.onReconnect?.({ error, delayMs });
         await sleep(delayMs, signal);
       }
@@ -116,16 +116,7 @@ function resumeCursorOf(error: ConnectError): string | undefined {
   return error.findDetails(ErrorInfoSchema)[0]?.metadata.resume_cursor || undefined;
 }
 
-/** Whether the gateway may have ended a watch with this event. */
-function endsWatch({ final, callOutcome }: Event): boolean {
-  const { NOT_DONE, NEEDS_OPERATOR } = CallOutcome;
-  return final || callOutcome === NOT_DONE || callOutcome === NEEDS_OPERATOR;
-}
-
-/**
- * Depending on the transport, a cut connection appears as any of these codes. After each of them, a
- * retry may succeed.
- */
+/** Codes of the gateway's errors after which a retry may succeed. */
 const resumable = new Set([
   Code.Unavailable,
   Code.ResourceExhausted,
