@@ -350,7 +350,7 @@ function bytesOf({ buffer, byteOffset, length }: Buffer, from: number): Uint8Arr
 }
 
 /** Encodes a text for gRPC's header `grpc-message`, more readably than Connect would. */
-export function encodeGrpcMessage(text: string): string {
+function encodeGrpcMessage(text: string): string {
   return text.replace(unfit, encodeURIComponent);
 }
 

@@ -1,18 +1,20 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Core } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { type ConnectionLimits, createOnePort, type Tls } from "../net/one-port.ts";
-import { emptyResponse, type RequestHead } from "../net/request-head.ts";
+import type { HttpResponse, RequestHead } from "../net/request-head.ts";
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
+import { fromGatewayError } from "./errors.ts";
 import { createMethods, type MethodLimits } from "./methods.ts";
-import { encodeGrpcMessage } from "./protocols.ts";
+import { type UnaryProtocol, unaryProtocols } from "./protocols.ts";
 import { createRequestListener } from "./request-listener.ts";
 import type { Identify } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
@@ -155,18 +157,13 @@ function refusesMisdirected(misdirection: Misdirection | undefined, listener: Li
   return (head) => {
     const refused = misdirection(head.headers);
     if (!refused) return listener(head);
+    const error = fromGatewayError(new GatewayError("PERMISSION_DENIED", refused.message));
     const type = head.headers["content-type"] ?? "";
-    if (type.startsWith("application/grpc")) {
-      const message = encodeGrpcMessage(refused.message);
-      const ofGrpc = { "grpc-status": permissionDenied, "grpc-message": message };
-      head.answer(emptyResponse(200, { "content-type": type, ...ofGrpc }));
-      return;
-    }
-    const error = { code: "permission_denied", message: refused.message };
-    const headers = { "content-type": "application/json" };
-    head.answer({ status: refused.status, headers, body: JSON.stringify(error) });
+    const protocol = unaryProtocols.get(type) ?? (unaryProtocols.get(jsonType) as UnaryProtocol);
+    // Without a compression, the answer is there at once.
+    const answer = protocol.fail(error, {}, null) as HttpResponse;
+    head.answer(protocol.name === "connect" ? { ...answer, status: refused.status } : answer);
   };
 }
 
-/** gRPC's status code. */
-const permissionDenied = "7";
+const jsonType = "application/json";

@@ -112,9 +112,18 @@ test("over HTTP/2 the guard checks :authority, and gRPC calls get a gRPC status"
   assert.equal(refused.headers[":status"], 200);
   assert.equal(refused.headers["grpc-status"], "7");
   assert.match(decodeURIComponent(`${refused.headers["grpc-message"]}`), /AUTH_MODE=none.*Host/);
+  const details = Buffer.from(`${refused.headers["grpc-status-details-bin"]}`, "base64");
+  assert.ok(details.includes("google.rpc.ErrorInfo"));
+  const web = await call(
+    open,
+    { "content-type": "application/grpc-web+proto", ...authority },
+    framed,
+  );
+  assert.match(web.answered, /grpc-status: 7\r\ngrpc-status-details-bin: /);
   const connectRefused = await call(open, authority, Buffer.from("{}"));
   assert.equal(connectRefused.headers[":status"], 421);
-  assert.equal(JSON.parse(connectRefused.answered).code, "permission_denied");
+  const { code, details: told } = JSON.parse(connectRefused.answered);
+  assert.deepEqual([code, told[0].type], ["permission_denied", "google.rpc.ErrorInfo"]);
   assert.equal((await call(open, grpc, framed)).headers["grpc-status"], "5", "not found");
   const unguarded = await call(closed, { ...grpc, ...authority }, framed);
   assert.equal(unguarded.headers["grpc-status"], "5", "without the guard");
