@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { bearerText } from "../src/auth/bearer.ts";
 import { capital } from "./parts.tsx";
 
 /** Asks for an operator's credentials; `refusal` is why the previous ones were rejected. */
@@ -7,7 +8,9 @@ export function SignIn(props: {
   busy: boolean;
   onToken: (token: string, keep: boolean) => void;
 }) {
-  const { refusal, busy, onToken } = props;
+  const { busy, onToken } = props;
+  const [unsendable, setUnsendable] = useState(false);
+  const refusal = unsendable ? "a key or token has no spaces and only ASCII" : props.refusal;
   const [token, setToken] = useState("");
   const [keep, setKeep] = useState(false);
   return (
@@ -16,7 +19,9 @@ export function SignIn(props: {
         class="panel"
         onSubmit={(event) => {
           event.preventDefault();
-          onToken(token.trim(), keep);
+          const given = token.trim();
+          setUnsendable(!bearerText.test(given));
+          if (bearerText.test(given)) onToken(given, keep);
         }}
       >
         <h1>Payments gateway</h1>

@@ -310,6 +310,9 @@ describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
     };
     await enter("not-a-key");
     await page.getByText("The API key or token is not valid.").waitFor();
+    // No request can be made with it.
+    await enter("a key — with a dash");
+    await page.getByText("A key or token has no spaces and only ASCII.").waitFor();
     await enter(keyOf("all but admin"));
     await page.getByText("Needs the scope admin.").waitFor();
     await enter(keyOf("admin"));
