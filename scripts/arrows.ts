@@ -29,7 +29,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   wire: ["net/bounded-json.ts", "net/intake-limits.ts"],
   net: [],
   redis: ["net/client-tls.ts", "net/system-errors.ts", "net/timer.ts"],
-  auth: ["net/reloaded-files.ts"],
+  auth: ["net/reloaded-files.ts", "net/system-errors.ts"],
   upstream: [
     ...["ratelimit/", "wire/"],
     ...[
