@@ -222,8 +222,8 @@ export function createOnePort(options: OnePortOptions) {
       for (const socket of handshakes?.values() ?? []) socket.destroy();
       for (const socket of undecided) socket.destroy();
       for (const session of sessions) session.close();
-      // Also ends the time-out checks.
-      h1.close();
+      // Not `close`, which would end the time-out checks: a request that stalls would hold the drain.
+      h1.closeIdleConnections();
       return closed;
     },
     /** Cuts every connection. */

@@ -72,6 +72,22 @@ test("a drain does not wait for clients that begin no TLS handshake, or do not e
   await Promise.all([started.server.drain(60_000), ...closed]);
 });
 
+test("a drain does not wait for a request that stalls longer than its time-out", async () => {
+  const limits = { headersTimeoutMs: 200, requestTimeoutMs: 200 };
+  await using started = await start(answers, { limits });
+  const post = `POST ${getPaymentPath} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+  const closed = [post, `${post}Content-Length: 9\r\n\r\n{`].map((part) => {
+    const socket = net.connect(started.port, "127.0.0.1");
+    socket.write(part);
+    return once(socket.resume(), "close");
+  });
+  // Connections are accepted in their order.
+  const client = createClient(PaymentService, started.transport("connect", "1.1"));
+  await client.getPayment({});
+
+  await Promise.all([started.server.drain(60_000), ...closed]);
+});
+
 test("a drain closes the connection of a stream when the stream ends", async () => {
   const release = Promise.withResolvers<void>();
   await using started = await start({
