@@ -252,9 +252,15 @@ function errorOfFailure(
 /** Why there is no answer, in words that quote nothing of it. */
 function faultOf({ kind, cause }: ExchangeFailure): string {
   if (kind !== "connection" || !(cause instanceof Error)) return faults[kind];
-  if (cause.name === "HTTPParserError") return "the answer is not HTTP/1.1";
   const code = systemCode(cause);
+  if (isRefusedAnswer(cause, code)) return "the answer breaks the rules of HTTP/1.1";
   return code === undefined ? faults[kind] : reasonOf(code);
+}
+
+/** Whether undici itself closed the connection, on a 100 Continue that nobody asked for, say. */
+function isRefusedAnswer({ name, message }: Error, code: string | undefined): boolean {
+  if (name === "HTTPParserError" || code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH") return true;
+  return message === "bad response" || message === "bad upgrade";
 }
 
 const faults: Readonly<Record<FailureKind, string>> = {

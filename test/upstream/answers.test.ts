@@ -351,6 +351,7 @@ for (const [what, script] of open) {
 
 const compressed = gzipSync('{"id":"p-1"}');
 const notUnderstood = "HTTP 200, and the answer was not understood";
+const breaksRules = "the answer breaks the rules of HTTP/1.1";
 const senseless: Array<[what: string, cause: string, script: Script]> = [
   ["HTML with 502", "HTTP 502", answer(502, "<html>Bad Gateway</html>", "Content-Type: text/html")],
   ["HTML with 200", notUnderstood, answer(200, "<html>Login</html>", "Content-Type: text/html")],
@@ -358,7 +359,17 @@ const senseless: Array<[what: string, cause: string, script: Script]> = [
   ["an empty body", notUnderstood, answer(200, "")],
   ["a JSON string", notUnderstood, json(200, '"ok"')],
   ["an empty 500", "HTTP 500", answer(500, "")],
-  ["what is not HTTP", "the answer is not HTTP/1.1", "p-1"],
+  ["what is not HTTP", breaksRules, "p-1"],
+  [
+    "a 100 Continue that was not asked for",
+    breaksRules,
+    `HTTP/1.1 100 Continue\r\n\r\n${json(200, '{"id":"p-1"}')}`,
+  ],
+  [
+    "an answer with two lengths",
+    breaksRules,
+    'HTTP/1.1 200 OK\r\nContent-Length: 12\r\nContent-Length: 5\r\n\r\n{"id":"p-1"}',
+  ],
   [
     "a compressed answer, which the gateway does not request",
     notUnderstood,
