@@ -40,7 +40,7 @@ export async function redisStores(
   });
   const outages = watchOutages({
     client: redis.client,
-    keys: new Map(accounts.map((account) => [account, accountKeys(prefix, account).log])),
+    keys: new Map(accounts.map((account) => [account, accountKeys(prefix, account).probe])),
     async check(account) {
       const trouble = await layoutTrouble(account);
       if (trouble !== undefined) throw new Error(trouble);

@@ -4,7 +4,10 @@ import type { RedisClient } from "./connect.ts";
 
 export interface OutagesOptions {
   readonly client: RedisClient;
-  /** A key of each merchant account: in a cluster some may be out of reach and others not. */
+  /**
+   * A key of each merchant account, which nothing is kept under: in a cluster some may be out of reach
+   * and others not.
+   */
   readonly keys: ReadonlyMap<string, string>;
   /** Fails if what Redis has of an account cannot be used: then it counts as away. Default: it can. */
   readonly check?: (account: string) => Promise<unknown>;
@@ -17,10 +20,10 @@ const everyMs = 1_000;
 const againMs = 60_000;
 
 /**
- * Asks Redis once a second to write to a key of each account, which must be a hash, without changing
- * it: a replica, and a server that cannot save, refuse that. Reports when it begins to fail and when it
- * succeeds again: once per outage, however often connections break meanwhile, and once a minute
- * while it lasts.
+ * Asks Redis once a second to overwrite a key of each account that is not there, which changes nothing:
+ * a replica, and a server that is full or cannot save, refuse that. Reports when it begins to fail
+ * and when it succeeds again: once per outage, however often connections break meanwhile, and once a
+ * minute while it lasts.
  */
 export function watchOutages({ client, keys, check, onAway, onBack }: OutagesOptions) {
   let awaySinceMs: number | undefined;
@@ -30,7 +33,7 @@ export function watchOutages({ client, keys, check, onAway, onBack }: OutagesOpt
     const startedMs = Date.now();
     const away = new Map<string, unknown>();
     const asked = [...keys].map(async ([account, key]) => {
-      const written = ask(client, () => client.hdel(key, "none"));
+      const written = ask(client, () => client.set(key, "", "XX"));
       await Promise.all([written, check?.(account)]).catch((reason) => away.set(account, reason));
     });
     await Promise.all(asked);

@@ -90,7 +90,7 @@ test("a server that takes no writes is away", { skip: withoutRedis }, async (t) 
   const { client } = closing(t, await connected(server.url));
   const told: unknown[] = [];
   const outages = watchOutages({
-    ...{ client, keys: new Map([["shop", "log"]]) },
+    ...{ client, keys: new Map([["shop", "probe"]]) },
     onAway: (reason, _, accounts) => void told.push(accounts, `${reason}`),
     onBack: () => void told.push("back"),
   });
@@ -99,6 +99,10 @@ test("a server that takes no writes is away", { skip: withoutRedis }, async (t) 
   await until(async () => outages.awaySinceMs !== undefined);
   assert.deepEqual(told[0], ["shop"]);
   await server.command("REPLICAOF", "NO", "ONE");
+  await until(async () => told.at(-1) === "back");
+  await server.command("CONFIG", "SET", "maxmemory", "1");
+  await until(async () => outages.awaySinceMs !== undefined);
+  await server.command("CONFIG", "SET", "maxmemory", "0");
   await until(async () => told.at(-1) === "back");
   assert.equal(outages.awaySinceMs, undefined);
   assert.deepEqual(await server.command("KEYS", "*"), [], "it changes nothing");
