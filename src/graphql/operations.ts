@@ -110,11 +110,12 @@ export function createOperations(options: OperationsOptions): Operations {
         recordError(operation, { errors });
         return { errors };
       }
-      const validated = validateSubscriptionArgs(args);
+      const variableValues = prepared.declared(args.variableValues ?? {});
+      const validated = validateSubscriptionArgs({ ...args, variableValues });
       if (!("operation" in validated)) return ended(asRequestErrors(validated), context);
       const begin = (source: AsyncIterable<unknown> | ExecutionResult) => {
         if (!(Symbol.asyncIterator in source)) return ended(source, context);
-        operation.live.resultOf = prepared.resultOf(args.variableValues ?? {});
+        operation.live.resultOf = prepared.resultOf(variableValues);
         return shownResults(source[Symbol.asyncIterator](), validated, operation, formatError);
       };
       const source = createSourceEventStream(validated);

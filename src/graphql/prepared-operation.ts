@@ -96,16 +96,19 @@ export function prepareOperation(
       return asRequestErrors(result.errors);
     },
 
-    /** How this subscription shares the results of events with identical ones. */
-    resultOf(given: Variables): ResultOf {
-      show ??= shareResults(compileSubscription(schema, document, node, onFields));
-      const shared = show;
-      // Only those that it declares: whatever else was sent would be kept as long as the stream lasts.
-      const own = Object.fromEntries(
+    /** The variables that it declares. Others, up to a megabyte, would be kept with a stream. */
+    declared(given: Variables): Variables {
+      return Object.fromEntries(
         variables.flatMap(({ name }) => (Object.hasOwn(given, name) ? [[name, given[name]]] : [])),
       );
-      const key = JSON.stringify(own);
-      return (event) => shared(event, key, own);
+    },
+
+    /** How this subscription shares the results of events with identical ones. */
+    resultOf(declared: Variables): ResultOf {
+      show ??= shareResults(compileSubscription(schema, document, node, onFields));
+      const shared = show;
+      const key = JSON.stringify(declared);
+      return (event) => shared(event, key, declared);
     },
   };
 }

@@ -103,12 +103,13 @@ export function inTurn(
     // Not awaited here: an operation lasts longer than its message is handled.
     return { handled: handle(text) };
   };
-  return async (text) => {
+  // Not async: the text would be kept until the operation that it begins is over.
+  return (text) => {
     if (text.length <= socketLimits.atOnceBytes && waiting === 0) return handle(text);
     waiting += 1;
     const begun = handleLarge(text, last);
     last = begun.then(ignore, ignore);
-    await (await begun)?.handled;
+    return begun.then((large) => large?.handled);
   };
 }
 

@@ -20,6 +20,7 @@ import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
+import type { Live } from "../live.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
 import type { Subscribed } from "../operations.ts";
 import { RequestError } from "../request-error.ts";
@@ -94,6 +95,7 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       await send({ type: MessageType.ConnectionAck });
     }
 
+    /** Keeps nothing of the payload, which may be large, while the operation lasts. */
     async function subscribe(id: string, payload: SubscribePayload): Promise<void> {
       if (!caller) return socket.close(CloseCode.Unauthorized, "Unauthorized");
       if (running.has(id)) {
@@ -102,6 +104,10 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       const own: Running = {};
       running.set(id, own);
       underWay += 1;
+      return deliver(id, own, begin(id, own, payload));
+    }
+
+    async function deliver(id: string, own: Running, begun: ReturnType<typeof begin>) {
       const isOver = () => running.get(id) !== own;
       /** Sends the last message of the operation, after which its id is free. */
       const complete = async (message: object) => {
@@ -111,7 +117,7 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
         await send({ id, ...message });
       };
       try {
-        const result = await begin(own, id, payload, isOver);
+        const result = await begun;
         if (!result) return;
         if (Array.isArray(result)) {
           own.operation?.failed(codeOf(result[0]));
@@ -133,10 +139,9 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
 
     /** What the operation answers with; errors if it is refused; undefined if nobody waits for it. */
     async function begin(
-      own: Running,
       id: string,
+      own: Running,
       payload: SubscribePayload,
-      isOver: () => boolean,
     ): Promise<Subscribed | GraphQLError[] | undefined> {
       let slot: Slot;
       try {
@@ -145,14 +150,26 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       } catch (error) {
         return [formatError(error)];
       }
-      if (isOver() || socket.readyState !== socket.OPEN) {
+      if (running.get(id) !== own || socket.readyState !== socket.OPEN) {
         slot.leave();
         return undefined;
       }
       const operation = operationOf(slot);
       own.operation = operation;
       operation.begin();
-      const { live } = operation;
+      prepareLive(id, own, operation.live);
+      try {
+        return await operation.span.run(() => execute(operation, payload));
+      } catch (error) {
+        return [formatError(error, operation.acceptLanguage)];
+      } finally {
+        // Give the slot back before sending: a client that does not read must not hold it.
+        slot.leave();
+      }
+    }
+
+    function prepareLive(id: string, own: Running, live: Live): void {
+      const isOver = () => running.get(id) !== own;
       live.push = (event) => {
         if (isOver() || socket.readyState !== socket.OPEN || stream.writableNeedDrain) return false;
         const frames = live.resultOf?.(event)?.as(nextFrames);
@@ -164,14 +181,6 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
         const isUnread = () => !isOver() && socket.bufferedAmount > 0;
         own.stopCutting = cutUnlessRead(isUnread, () => socket.terminate());
       };
-      try {
-        return await operation.span.run(() => execute(operation, payload));
-      } catch (error) {
-        return [formatError(error, operation.acceptLanguage)];
-      } finally {
-        // Give the slot back before sending: a client that does not read must not hold it.
-        slot.leave();
-      }
     }
 
     async function execute(
@@ -251,10 +260,14 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
 /** How long a client may take to send `connection_init`. */
 const initTimeoutMs = 3_000;
 
-/** Undefined if it is none of the protocol's messages. */
+/** An operation's id is kept while it lasts, and sent with each result. */
+const maxIdLength = 255;
+
+/** Undefined if it is none of the protocol's messages, or has too long an id. */
 function messageOf(text: string): ReturnType<typeof parseMessage> | undefined {
   try {
-    return parseMessage(text);
+    const message = parseMessage(text);
+    return "id" in message && message.id.length > maxIdLength ? undefined : message;
   } catch {
     return undefined;
   }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Client } from "graphql-ws";
 import WebSocket from "ws";
 import type { Identify } from "../../../src/auth/identify.ts";
@@ -17,6 +19,15 @@ async function first(client: Client, query: string): Promise<Answer> {
 }
 
 const budget = "{ rateLimit { limit } }";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** The heap, without garbage. */
+function heapBytes(): number {
+  collect();
+  return process.memoryUsage().heapUsed;
+}
 
 test("queries and mutations run over WebSocket, with a deadline and without an idempotency key", async (t) => {
   const gateway = await serve(t, {
@@ -170,9 +181,30 @@ test("a client may use an id again as soon as it has completed the operation", a
   );
 });
 
+test("a stream keeps nothing of its message but what it needs", async (t) => {
+  const gateway = await serve(t, {
+    watchPayment: (request, call) => createFeed().watch(request, call),
+  });
+  const { send, message, subscribe, messages } = await rawSocket(t, gateway);
+  const query = 'subscription { paymentUpdated(externalId: "e") { cursor } }';
+  const streams = 40;
+  const before = heapBytes();
+  for (let id = 0; id < streams; id++) {
+    const variables = { undeclared: String(id).padEnd(900_000, "x") };
+    send({ id: String(id), type: "subscribe", payload: { query, variables } });
+    await until(() => gateway.seen().length > id);
+  }
+  const kept = heapBytes() - before;
+  assert.ok(kept < (streams / 4) * 900_000, `${kept} bytes`);
+  subscribe(budget, "last");
+  await message("complete");
+  assert.equal(messages.length, 2, "the streams are open");
+});
+
 test("a message that is none of a client closes its socket, and no error is logged", async (t) => {
   const gateway = await serve(t, { watchPayment: createFeed().watch });
-  for (const text of ['{"type":"connection_ack"}', '{"type":"no"}', "{", "[]"]) {
+  const longId = JSON.stringify({ id: "x".repeat(256), type: "subscribe", payload: { query: "" } });
+  for (const text of ['{"type":"connection_ack"}', '{"type":"no"}', "{", "[]", longId]) {
     const { socket } = await rawSocket(t, gateway);
     socket.send(text);
     assert.equal((await once(socket, "close"))[0], 4400);
