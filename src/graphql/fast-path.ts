@@ -31,7 +31,7 @@ export interface FastPath {
   answerTypeOf(request: IncomingMessage): string | undefined;
   /** Serves a request; undefined if Yoga must after all, which then takes the same body. */
   answer(
-    requestBody: RequestBody,
+    requestBody: Pick<RequestBody, "take">,
     answerType: string,
     operation: Operation,
   ): Promise<Answer | undefined>;
@@ -43,7 +43,7 @@ export interface FastPath {
    */
   subscribe(
     request: IncomingMessage,
-    requestBody: RequestBody,
+    requestBody: Pick<RequestBody, "take">,
     operation: Operation,
   ): Promise<AsyncIterableIterator<ExecutionResult> | undefined>;
 }
@@ -159,7 +159,7 @@ interface Params {
  * The parameters in a JSON body. Undefined if Yoga has to report why there is none, that a member
  * is unknown or that it has a wrong type.
  */
-async function paramsOf(requestBody: RequestBody): Promise<Params | undefined> {
+async function paramsOf(requestBody: Pick<RequestBody, "take">): Promise<Params | undefined> {
   let params: unknown;
   try {
     const body = await requestBody.take();

@@ -13,6 +13,8 @@ export interface RequestBody {
    * if it was dropped to free memory or its client has left
    */
   take(): Buffer | Promise<Buffer>;
+  /** To be called when nobody will take it again: the answer may be a stream, which lasts. */
+  free(): void;
 }
 
 export function createRequestBody(
@@ -35,6 +37,9 @@ export function createRequestBody(
         taken = atHand ? checked(atHand) : receive();
       }
       return taken;
+    },
+    free() {
+      taken = undefined;
     },
   };
 }

@@ -240,6 +240,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (isFast && request.destroyed && !request.complete) return void response.destroy();
       answered = await answerByYoga();
     }
+    body.free();
     whole = answered.whole === true;
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();

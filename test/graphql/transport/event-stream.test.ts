@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Call } from "../../../src/core/core.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
@@ -12,6 +16,15 @@ import { type Served, serve } from "../serve.ts";
 const { PENDING, SUCCESS } = PaymentStatus;
 const query = `subscription { paymentUpdated(externalId: "order-1", after: "argument") { final } }`;
 const eventStream = { accept: "text/event-stream" };
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** The bytes of buffers, without garbage. */
+function bufferBytes(): number {
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}
 
 /** The response that an EventSource would receive. */
 async function get({ url }: Served, headers: Record<string, string> = {}, document = query) {
@@ -127,6 +140,27 @@ test("an invalid document and an unknown caller end an EventSource, an unavailab
       assert.equal(headers.get(header), status === 200 ? null : value, `${code} ${status}`);
     }
   }
+});
+
+test("a stream by a POST does not keep its body", async (t) => {
+  const gateway = await serve(t, {
+    watchPayment: (request, call) => createFeed().watch(request, call),
+  });
+  const { port } = new URL(gateway.url);
+  const streams = 20;
+  const before = bufferBytes();
+  for (let count = 1; count <= streams; count++) {
+    const variables = { undeclared: "x".repeat(900_000) };
+    const body = JSON.stringify({ query, variables });
+    const socket = connect(Number(port), "127.0.0.1");
+    t.after(() => socket.destroy());
+    const head = `POST /graphql HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n`;
+    const type = `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    socket.write(head + type + body);
+    await once(socket, "data");
+  }
+  const kept = bufferBytes() - before;
+  assert.ok(kept < (streams / 4) * 900_000, `${kept} bytes`);
 });
 
 test("a client that reconnects to a stream that was over gets 204", async (t) => {
