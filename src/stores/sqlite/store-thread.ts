@@ -121,6 +121,8 @@ class Thread implements StoreThread {
       const worker = this.#worker;
       if (this.#closing) return reject(storeFailed("it is closed"));
       if (!worker) return reject(storeFailed(this.#trouble ?? "it is not open"));
+      // Behind what hangs it would stay in line after its caller has gone: soon too many for memory.
+      if (this.#trouble === silent && operation !== probe) return reject(storeFailed(silent));
       const id = ++this.#lastId;
       this.#waiting.set(id, {
         resolve(value) {
