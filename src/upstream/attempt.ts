@@ -163,11 +163,16 @@ export function createAttempts(options: AttemptOptions) {
       report("upstreamInFlight", { account: name, change: -1 });
     }
 
+    // Worked out once, and only for an answer that has such texts.
+    let hide: ReturnType<typeof hideSecretsOf> | undefined;
     const response = parseResponse(answer, call, {
       money,
       payoutEnds,
       asCustomer: customer.length > 0,
-      hideSecrets: (text) => hideSecretsOf(call.schema, call.request)(text),
+      hideSecrets(text) {
+        hide ??= hideSecretsOf(call.schema, call.request);
+        return hide(text);
+      },
       hideLogin,
       onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),
     });
