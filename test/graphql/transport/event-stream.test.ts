@@ -9,6 +9,7 @@ import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { GraphqlServerOptions } from "../../../src/graphql/server.ts";
+import { until } from "../../until.ts";
 import { createFeed, paymentEvent, refusing } from "../feed.ts";
 import { subscribeInParts } from "../parts.ts";
 import { type Served, serve } from "../serve.ts";
@@ -159,8 +160,8 @@ test("a stream by a POST does not keep its body", async (t) => {
     socket.write(head + type + body);
     await once(socket, "data");
   }
-  const kept = bufferBytes() - before;
-  assert.ok(kept < (streams / 4) * 900_000, `${kept} bytes`);
+  // V8 frees the memory of buffers beside the program, a little after they were collected.
+  await until(() => bufferBytes() - before < (streams / 4) * 900_000);
 });
 
 test("a client that reconnects to a stream that was over gets 204", async (t) => {
