@@ -8,6 +8,7 @@ import { version } from "../../src/version.ts";
 import { clientOf, graphql, sendCallback } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { withoutRedis } from "../redis/server.ts";
+import { until } from "../until.ts";
 import { type Expression, faultsOf } from "./promql.ts";
 import { scrapeOf, scrapeUntil } from "./scrape.ts";
 import { startWorkedGateway } from "./worked-gateway.ts";
@@ -49,7 +50,11 @@ test("the payments service's answers, tokens and the waits for tokens are counte
   assert.equal(calls("429"), 1);
   assert.equal(calls("UNKNOWN"), 1);
   assert.ok(sum("upstream_request_duration_seconds_count", { endpoint }) >= 3);
-  assert.equal(value("upstream_requests_in_flight", { account }), 0);
+  // A look-up may be under way.
+  await until(async () => {
+    const { value } = await scrapeOf(worked);
+    return value("upstream_requests_in_flight", { account }) === 0;
+  });
   assert.equal(value("upstream_breaker_state", { account, calls: "money" }), 0);
   assert.equal(value("upstream_credentials_refused", { account }), 0);
   assert.equal(value("rate_limit_upstream_rejections_total", { account }), 1);
