@@ -29,6 +29,7 @@ export async function openStores(
     // With reconciliation off no call is looked up: only events settle calls.
     firstLookMs: config.reconcileAfterMs ?? giveUpMs,
     giveUpMs,
+    locksMs: config.reconcileAfterMs === undefined ? giveUpMs : undefined,
     keyringOf: (account) => ofAccount(keyrings, account),
     report,
   };

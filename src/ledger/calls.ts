@@ -55,7 +55,7 @@ export function beginCall(
     const isRunning = key.state === "running" && !isLeaseOver(key, nowMs);
     return isRunning ? "keyRunning" : "keyUnknown";
   }
-  const isBarred = () => isLocked(record, given.method, nowMs, change.ages.giveUpMs);
+  const isBarred = () => isLocked(record, given.method, nowMs, change.ages);
   // The lock of a call whose process died falls with its callback.
   if (isBarred() && settleCalls(change, draft, true)) change.isRead = false;
   if (isBarred()) return "inFlight";
@@ -403,10 +403,10 @@ function isLocked(
   { calls }: PaymentRecord,
   method: MoneyMethod,
   nowMs: number,
-  giveUpMs: number,
+  { locksMs = Infinity }: Ages,
 ): boolean {
   return calls.some(
-    (call) => call.method === method && call.locks && Number(call.startedAt) + giveUpMs > nowMs,
+    (call) => call.method === method && call.locks && Number(call.startedAt) + locksMs > nowMs,
   );
 }
 

@@ -201,7 +201,7 @@ export interface Unsettled {
  *   answer, so that ending a call, or giving it up, does not release the lock of another one;
  * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
  * - a call that events have ended still gets its own answer: the key's, and its mark;
- * - a key is kept for 24 hours, a lock until its call is settled or RECONCILE_GIVE_UP has passed;
+ * - a key is kept for 24 hours, a lock until its call is settled or given up;
  * - an ending is never lost while this process lives: it is written once the store is back;
  * - what is stored settles the calls whose outcome it shows (evidence.ts), in the same step. A call
  *   within its lease waits for its own answer, unless another call asks for its lock.
@@ -259,6 +259,8 @@ export interface Ages {
   readonly firstLookMs: number;
   /** RECONCILE_GIVE_UP. */
   readonly giveUpMs: number;
+  /** When locks end though nobody gives their calls up. Default: never. */
+  readonly locksMs?: number | undefined;
 }
 
 /** How long an `Idempotency-Key` is remembered. */

@@ -76,6 +76,8 @@ async function reconcile(
    */
   let restMs = 0;
   let statsAtMs = -Infinity;
+  /** When the reconciler began, by the store's clock. */
+  let sinceMs: number | undefined;
 
   let fails = false;
   while (!stop.aborted) {
@@ -139,13 +141,14 @@ async function reconcile(
     const intent = known.intents.find(({ id }) => id === given.id);
     // It was settled in between, by its events or by its own process.
     if (!intent) return 0;
-    if (intents.nowMs(account) - intent.startedAtMs > giveUpMs) {
+    const mayAsk = hasToSpare(bucket);
+    if (isToBeGivenUp(given, mayAsk)) {
       await intents.giveUp(account, intent);
       const { method, externalId, state: was, startedAtMs } = intent;
       report("givenUp", { account, method, externalId, was, startedAtMs });
       return 0;
     }
-    if (!hasToSpare(bucket)) return spareMs;
+    if (!mayAsk) return spareMs;
 
     const deadlineMs = Date.now() + timeoutMs;
     const probed = await probe({
@@ -171,13 +174,25 @@ async function reconcile(
     return 0;
   }
 
+  /**
+   * A call is given up only after a look beyond its time: nobody looked while no gateway ran, or
+   * before the clock was set forward. One that has just started also waits for the service: all may
+   * come back together after an outage.
+   */
+  function isToBeGivenUp({ state, startedAtMs, dueMs }: Intent, mayAsk: boolean): boolean {
+    const nowMs = intents.nowMs(account);
+    sinceMs ??= nowMs;
+    if (nowMs - startedAtMs <= giveUpMs || nowMs - sinceMs < 5 * afterMs) return false;
+    return !mayAsk || (state !== "running" && dueMs > startedAtMs + giveUpMs);
+  }
+
   async function conclude(intent: Intent, probed: Probed): Promise<void> {
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
     const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
     const ageMs = intents.nowMs(account) - intent.startedAtMs;
     // No pause is longer: an operator learns of the call, and its lock ends, in time.
-    const untilGivenUpMs = Math.max(giveUpMs - ageMs, 0) + 1;
+    const untilGivenUpMs = ageMs < giveUpMs ? giveUpMs - ageMs + 1 : afterMs;
     // A delayed request may still arrive at the service: NOT_FOUND counts only three times in a
     // row, and only some time after the call's start.
     const isLongAgo = ageMs >= Math.max(5 * afterMs, 2 * timeoutMs);

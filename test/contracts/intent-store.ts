@@ -115,8 +115,18 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       );
     });
 
-    it("releases every lock after giveUpMs at the latest", async (t) => {
-      const [a, b] = await stores(t, { giveUpMs: 50 });
+    it("keeps a lock until its call is given up, however late that is", async (t) => {
+      const [a, b] = await stores(t, { giveUpMs: 1 });
+      const intent = started(await a.begin(account, newCall()));
+      await a.end(account, intent, { state: "unknown" });
+      await delay(20);
+      assert.equal((await b.begin(account, newCall())).kind, "inFlight");
+      await b.giveUp(account, intent);
+      started(await b.begin(account, newCall()));
+    });
+
+    it("releases every lock after locksMs where no reconciler gives calls up", async (t) => {
+      const [a, b] = await stores(t, { locksMs: 50 });
       const intent = started(await a.begin(account, newCall()));
       await a.end(account, intent, { state: "unknown" });
       while ((await b.begin(account, newCall())).kind !== "started") await delay(5);

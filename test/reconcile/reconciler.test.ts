@@ -486,3 +486,57 @@ test("a call that is not settled in time goes to an operator and no longer block
   assert.equal(snapshot && firstEvent(snapshot)?.callOutcome, CallOutcome.NEEDS_OPERATOR);
   await books.begin();
 });
+
+for (const [when, state] of [
+  ["was lost", "unknown"],
+  ["was running", "running"],
+] as const) {
+  test(`a call that ${when} before a long absence is looked up before it is given up`, async (t) => {
+    let nowMs = Date.now();
+    const books = rig({ now: () => nowMs });
+    await (state === "unknown" ? books.lose() : books.begin());
+    nowMs += 600_000;
+    let asked = 0;
+    const resend = async () => {
+      // The service is not back at once, either; its callback comes after the answer.
+      if (++asked < 3) throw new GatewayError("UNAVAILABLE", "no route");
+      if (asked === 4) await books.tell("p1", PaymentStatus.SUCCESS);
+    };
+    const given = reconcile(t, books, resend, {
+      ...{ afterMs: 1_000, giveUpMs: 60_000 },
+      async sleep(ms) {
+        nowMs += Math.ceil(ms);
+        await delay(1);
+      },
+    });
+    await until(() => given.settled.length > 0 || given.givenUp > 0);
+    assert.deepEqual([given.settled, given.givenUp], [["resend"], 0]);
+  });
+}
+
+test("a call is given up though the service has been away since a long absence", async (t) => {
+  let nowMs = Date.now();
+  const books = rig({ now: () => nowMs });
+  await books.lose();
+  nowMs += 600_000;
+  const away = async () => {
+    throw new GatewayError("UNAVAILABLE", "no route");
+  };
+  const given = reconcile(t, books, away, {
+    ...{ afterMs: 1_000, giveUpMs: 60_000 },
+    async sleep(ms) {
+      nowMs += Math.ceil(ms);
+      await delay(1);
+    },
+  });
+  await until(() => given.givenUp > 0);
+  await books.begin();
+});
+
+test("a call is given up though callers leave no budget for a look", async (t) => {
+  const books = rig();
+  await books.lose();
+  const given = reconcile(t, books, async () => {}, { giveUpMs: 30, remaining: 5 });
+  await until(() => given.givenUp > 0);
+  assert.equal(given.probes, 0);
+});

@@ -44,8 +44,8 @@ export const defects = defectsIn({
       shownBy: 1,
     },
     "a lock lasts as long as the lease": {
-      line: "Number(call.startedAt) + giveUpMs > nowMs",
-      instead: "Number(call.startedAt) + Math.min(giveUpMs, call.leaseMs) > nowMs",
+      line: "Number(call.startedAt) + locksMs > nowMs",
+      instead: "Number(call.startedAt) + Math.min(locksMs, call.leaseMs) > nowMs",
       brokenChecks: ["sent while another is open"],
       shownBy: 6,
     },
