@@ -211,7 +211,7 @@ export interface Observations {
     readonly failed: boolean;
     readonly durationMs: number;
   };
-  redisError: { readonly error: Error };
+  redisError: { readonly reason: string };
   /** The Sentinels named a new primary. */
   redisFailover: object;
   /** Once when it begins, then once a minute while it lasts. */

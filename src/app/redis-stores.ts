@@ -5,7 +5,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { expiringIndexes } from "../ledger/listing.ts";
 import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
-import { isAway, storeAway } from "../redis/ask.ts";
+import { inWords, isAway, storeAway } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -24,7 +24,10 @@ export async function redisStores(
   log: Logger,
 ): Promise<Stores> {
   const { report } = ledgerOptions;
-  const redis = connectRedis(url, (error) => report("redisError", { error }), { report, tls });
+  const redis = connectRedis(url, (error) => report("redisError", { reason: inWords(error) }), {
+    report,
+    tls,
+  });
   const accounts = [...config.accounts.keys()];
   const layoutTrouble = (account: string) =>
     otherLayout(redis.client, account, accountKeys(prefix, account));

@@ -97,7 +97,12 @@ function withoutCommand(error: unknown): unknown {
   return new Error(isNamed ? `${error.name}: ${words}` : words);
 }
 
-/** The message of an error of the driver's, in the words of an operator. */
+/**
+ * The message of an error of the driver's, in the words of an operator. A server that does not know
+ * a command quotes what came with it, such as a password; the driver quotes a reply that nobody asked
+ * for.
+ */
 export function inWords({ message }: Error): string {
-  return message.startsWith("Stream isn't writeable") ? "no connection to Redis" : message;
+  if (message.startsWith("Stream isn't writeable")) return "no connection to Redis";
+  return message.replace(/(?:, with args beginning with| Last reply):.*/s, "");
 }

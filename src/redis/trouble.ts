@@ -1,5 +1,5 @@
 import { systemCode } from "../net/system-errors.ts";
-import { StoreUnavailable } from "./ask.ts";
+import { inWords, StoreUnavailable } from "./ask.ts";
 import { RedisTimeout } from "./deadline.ts";
 
 /**
@@ -13,5 +13,5 @@ export function troubleOf(error: unknown): string {
   const { lastNodeError } = error as { lastNodeError?: unknown };
   const code = systemCode(error) ?? systemCode(lastNodeError);
   // Else the message is from Redis: a code in capitals, then a sentence.
-  return code ?? (error as Error).message;
+  return code ?? inWords(error as Error);
 }

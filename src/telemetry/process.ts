@@ -98,10 +98,10 @@ export function processes({ metrics, log }: TelemetryContext) {
       commandSeconds.observe(command, command.durationMs);
       commandErrors.add(command, command.failed ? 1 : 0);
     },
-    redisError({ error }) {
+    redisError({ reason }) {
       connectionErrors.add({});
-      lastError = { connectionError: error.message, atMs: performance.now() };
-      log.debug({ reason: error.message }, "redis");
+      lastError = { connectionError: reason, atMs: performance.now() };
+      log.debug({ reason }, "redis");
     },
     redisFailover() {
       redis().failovers.add({});

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { storeAway } from "../../src/redis/ask.ts";
+import { troubleOf } from "../../src/redis/trouble.ts";
 import { createLogger, createTurnWriter } from "../../src/telemetry/log.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
@@ -67,6 +68,22 @@ test("an error is logged as `loggable` has it, with what the store said", () => 
   assert.deepEqual(
     [err.message, err.storeSaid],
     ["the store is out of reach", "OOM command not allowed"],
+  );
+});
+
+test("what the store said is logged without the values of a command", () => {
+  const { log, lines } = collecting();
+  const said = "ERR unknown command 'auth', with args beginning with: 'user' 'CANARY' ";
+  const notAsked = "Command queue state error. Last reply: CANARY";
+  for (const message of [said, notAsked]) {
+    const error = new Error(message);
+    log.warn({ err: storeAway(error), trouble: troubleOf(error) }, "callback");
+  }
+  assert.doesNotMatch(lines.join(""), /CANARY/);
+  const { err, trouble } = JSON.parse(lines[0] ?? "");
+  assert.deepEqual(
+    [err.storeSaid, trouble],
+    ["ERR unknown command 'auth'", "ERR unknown command 'auth'"],
   );
 });
 
