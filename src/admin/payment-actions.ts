@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import type { Core } from "../core/core.ts";
-import { loggedId } from "../core/guard.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
@@ -27,8 +26,8 @@ export function createPaymentActions(options: PaymentActionsOptions) {
   const note = (
     { name: operator }: Operator,
     action: Observations["operatorAsked"]["action"],
-    { externalId, ...about }: PaymentAction,
-  ) => report("operatorAsked", { operator, action, ...about, externalId: loggedId(externalId) });
+    about: PaymentAction,
+  ) => report("operatorAsked", { operator, action, ...about });
   return {
     /**
      * Looks an open call up at once instead of later; a payout without an open call is read from

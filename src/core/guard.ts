@@ -7,7 +7,7 @@ import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
 import { noReport } from "../report.ts";
-import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
+import { loggedId } from "../secrets/mask-card-numbers.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { authorize } from "./authorize.ts";
 import type { CoreOptions } from "./context.ts";
@@ -100,16 +100,3 @@ function externalIdOf(request: unknown): string | undefined {
   };
   return externalId ?? order?.externalId;
 }
-
-/** An external_id in the form that logs may hold. */
-export function loggedId(externalId: string): string {
-  // Masked before it is cut: what is left of a cut card number would not look like one.
-  const masked = maskCardNumbers(externalId.slice(0, 2 * maxLogged), cardDigits);
-  return masked.slice(0, maxLogged);
-}
-
-/** The request is not checked yet: its external_id may be anything. */
-const maxLogged = 128;
-
-/** Order numbers made of a time in milliseconds have 13 digits, most cards 16. */
-const cardDigits = 15;

@@ -9,6 +9,17 @@ export function maskCardNumbers(text: string, minDigits = shortest): string {
   return text.replace(digitRun, (run: string) => maskRun(run, minDigits));
 }
 
+/** An external_id in the form that logs may hold: a caller, or the service, may send anything as one. */
+export function loggedId(externalId: string): string {
+  // Masked before it is cut: what is left of a cut card number would not look like one.
+  const masked = maskCardNumbers(externalId.slice(0, 2 * maxLogged), loggedDigits);
+  return masked.slice(0, maxLogged);
+}
+
+const maxLogged = 128;
+/** Order numbers made of a time in milliseconds have 13 digits, most cards 16. */
+const loggedDigits = 15;
+
 const digitRun =
   /\d(?:[ \t._+\u00ad\u00a0\u00b7\u2000-\u200d\u202f\u205f\u2060\u3000\u2010-\u2015\u2212\ufeff-]{0,2}\d){11,}/g;
 const maxDigits = 19;

@@ -1,5 +1,6 @@
 import { allKinds, kinds } from "../model/kinds.ts";
 import type { Handlers } from "../report.ts";
+import { loggedId } from "../secrets/mask-card-numbers.ts";
 import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
 import { createRepeatedLog } from "./repeated-log.ts";
 
@@ -82,7 +83,8 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
   const forgetting = new Map<string, NodeJS.Timeout>();
   return {
     callback({ verdict, account = "", resource = "", conflict, error, ...received }) {
-      const { durationMs, traceparent, ...about } = received;
+      const { durationMs, traceparent, ...rest } = received;
+      const about = named(rest);
       callbacks.add({ account, resource, verdict });
       callbackSeconds.observe({ resource, verdict }, durationMs, traceparent);
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
@@ -98,14 +100,14 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       appendSeconds.observe({}, write.durationMs);
       if (write.conflict) conflicts.add(write);
     },
-    unrecorded({ account, externalId, error }) {
-      unrecorded.add({ account });
+    unrecorded({ error, ...about }) {
+      unrecorded.add(about);
       log.error(
-        { account, externalId, err: error },
+        { ...named(about), err: error },
         "what became of a call that moves money could not be written to the event log: it is looked up until the log has it",
       );
     },
-    conflict: (about) => log.error(about, conflictMessage),
+    conflict: (about) => log.error(named(about), conflictMessage),
     // Counted each time; logged once per account for events and once for dead letters.
     locked({ account, what }) {
       locked.add({ account, what });
@@ -121,17 +123,17 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       unreadable.add({ account });
       repeated.add(
         `${account} ${record}`,
-        { account, record, err: error },
+        { account, record: loggedId(record), err: error },
         "a stored record or event cannot be read: damaged, or of a newer gateway. The event is not shown, or the calls of the record not looked up; all others go on",
       );
     },
     deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),
     letterDiscarded: ({ operator, letter }) =>
       log.warn({ operator, ...letter }, "dead letter discarded"),
-    operatorAsked: (about) => log.info(about, "operator asked the payments service"),
+    operatorAsked: (about) => log.info(named(about), "operator asked the payments service"),
     settled(about) {
       settled.add(about);
-      log.info(about, "settled");
+      log.info(named(about), "settled");
     },
     probed: ({ account, lookupMethod, outcome }) =>
       probes.add({ account, lookup_method: lookupMethod, outcome }),
@@ -139,7 +141,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       givenUp.add(about);
       const since = new Date(startedAtMs).toISOString();
       log.error(
-        { ...about, since },
+        { ...named(about), since },
         "not settled within RECONCILE_GIVE_UP: an operator has to look it up at the payments service",
       );
     },
@@ -164,6 +166,12 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       log.info({ account }, "reconciliation works again");
     },
   } satisfies Partial<Handlers>;
+}
+
+/** What is logged of a payment or payout, its `externalId` as logs may hold it. */
+function named<About extends { readonly externalId?: string }>(about: About): About {
+  const { externalId } = about;
+  return externalId === undefined ? about : { ...about, externalId: loggedId(externalId) };
 }
 
 const conflictMessage =

@@ -17,10 +17,10 @@ const timeout = 2 * timeoutMs;
 
 const alone = { AUTH_MODE: "none", RECONCILE_AFTER: "0" };
 
-/** Telemetry that logs warnings into `told`. */
-function telemetryTo(told: object[]) {
+/** Telemetry that logs warnings, or from another level on, into `told`. */
+function telemetryTo(told: object[], level = "warn") {
   const stream = { write: (line: string) => void told.push(JSON.parse(line)) };
-  return createTelemetry(pino({ level: "warn", base: {}, timestamp: false }, stream), [account]);
+  return createTelemetry(pino({ level, base: {}, timestamp: false }, stream), [account]);
 }
 
 const status =
@@ -42,6 +42,27 @@ test("refused credentials show in the metrics and count as an internal error", {
   assert.equal(value("upstream_credentials_refused", { account }), 1);
   assert.equal(value("ready", {}), 0);
   assert.equal(value("internal_errors_total", { edge: "rpc" }), 1);
+});
+
+test("an external_id that may be a card number is masked in every record, and a long one cut", () => {
+  const told: object[] = [];
+  const { report } = telemetryTo(told, "info");
+  const about = { account, externalId: "4716 1089 9971 6531" };
+  const call = { ...about, method: "CreatePayment", was: "unknown" };
+  const received = { durationMs: 1, requestId: "r", conflict: true };
+  report("callback", { ...about, ...received, verdict: "stored", resource: "payments" });
+  report("unrecorded", { ...about, error: undefined });
+  report("conflict", about);
+  report("operatorAsked", { ...about, operator: "o", action: "look up", kind: "payment" });
+  report("settled", { ...call, by: "callback" });
+  report("givenUp", { ...call, startedAtMs: 0 });
+  report("unreadable", { account, record: `payment:${about.externalId}`, error: undefined });
+  report("conflict", { account, externalId: "x".repeat(1_000) });
+  const ids = told.map((told) => {
+    const { externalId, record } = told as { externalId?: string; record?: string };
+    return externalId ?? record?.slice("payment:".length);
+  });
+  assert.deepEqual(ids, [...Array(8).fill("4716 10** **** 6531"), "x".repeat(128)]);
 });
 
 test("a call without an answer of the service is logged with its cause, once a minute each", (t) => {
