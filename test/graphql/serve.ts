@@ -1,4 +1,4 @@
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { TestContext } from "node:test";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
@@ -12,6 +12,7 @@ import { fakeCore, type Seen } from "./fake-core.ts";
 export const somebody: Caller = { name: "test", account: "default", scopes: new Set(scopes) };
 
 export interface Served {
+  readonly server: Server;
   readonly url: string;
   readonly wsUrl: string;
   /** Base URL of the plain watches. */
@@ -72,6 +73,7 @@ export async function serve(
       ...(signal && { signal }),
     });
   return {
+    server,
     url,
     wsUrl: url.replace("http", "ws"),
     watchUrl: new URL("/watch", url).href,

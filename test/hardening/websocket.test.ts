@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
 import WebSocket from "ws";
 import { limits } from "../../src/graphql/limits.ts";
@@ -37,6 +39,35 @@ test("a socket that never sends connection_init is closed", async (t) => {
   const [code] = await once(socket, "close");
   assert.equal(code, 4408);
   await neighboursServed(t, attacked);
+});
+
+/** Sends an upgrade that is refused, for its path; the client never closes its side. */
+function refusedUpgrade(t: TestContext, { wsUrl }: Served): Socket {
+  const { hostname, port } = new URL(wsUrl);
+  const client = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  t.after(() => client.destroy());
+  const headers = ["connection: upgrade", "upgrade: websocket", `host: ${hostname}`];
+  client.on("error", () => {}).write(`GET /elsewhere HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`);
+  return client;
+}
+
+test("a client that resets a refused upgrade does not end the process", async (t) => {
+  const attacked = await rig(t);
+  const reset = (_: unknown, socket: Duplex) => socket.destroy(new Error("ECONNRESET"));
+  attacked.served.server.prependOnceListener("upgrade", reset);
+  await once(refusedUpgrade(t, attacked.served).resume(), "end");
+  await neighboursServed(t, attacked);
+});
+
+test("a client cannot keep the connection of a refused upgrade", { timeout: 20_000 }, async (t) => {
+  const attacked = await rig(t);
+  const closed = once(attacked.served.server, "connection").then(([socket]) =>
+    once(socket, "close"),
+  );
+  const client = refusedUpgrade(t, attacked.served);
+  const [answer] = await once(client, "data");
+  assert.match(String(answer), /^HTTP\/1.1 404 Not Found\r\n/);
+  await closed;
 });
 
 test("a message beyond the size limit closes its socket before it is read completely", async (t) => {

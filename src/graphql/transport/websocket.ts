@@ -65,7 +65,10 @@ export function serveWebSockets(
       ? `${misdirected.status} ${STATUS_CODES[misdirected.status]}`
       : refusal(request, corsOrigins);
     if (refused) {
-      socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      const answer = `HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
+      // Node has left the socket alone: an error that nobody hears would end the process, and a
+      // client that does not close its side would keep the connection.
+      socket.on("error", () => {}).end(answer, () => socket.destroy());
       return;
     }
     intake.readTurns.remove(socket);
