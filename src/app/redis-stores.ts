@@ -13,7 +13,6 @@ import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import { hasFailover } from "../redis/url.ts";
 import { createRedisKernel } from "../stores/redis/kernel.ts";
-import { otherLayout } from "../stores/redis/layout.ts";
 import type { LedgerOptions, Stores } from "./stores.ts";
 
 /** @throws ConfigError for state in a layout that cannot be read */
@@ -29,30 +28,6 @@ export async function redisStores(
     tls,
   });
   const accounts = [...config.accounts.keys()];
-  const layoutTrouble = (account: string) =>
-    otherLayout(redis.client, account, accountKeys(prefix, account));
-  const layouts = accounts.map(async (account) => {
-    // The gateway starts while Redis is away, too.
-    const trouble = await layoutTrouble(account).catch(() => undefined);
-    if (trouble === undefined) return;
-    throw new ConfigError("REDIS_PREFIX", `${JSON.stringify(prefix)}: ${trouble}`);
-  });
-  await Promise.all(layouts).catch(async (error: unknown) => {
-    await redis.close();
-    throw error;
-  });
-  const outages = watchOutages({
-    client: redis.client,
-    keys: new Map(accounts.map((account) => [account, accountKeys(prefix, account).probe])),
-    async check(account) {
-      const trouble = await layoutTrouble(account);
-      if (trouble !== undefined) throw new Error(trouble);
-    },
-    onAway: (reason, awayMs, accounts) =>
-      report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
-    onBack: (awayMs) => report("redisBack", { awayMs }),
-  });
-  const replicaId = randomUUID();
   const logChange = (isBack: boolean, record: object, message: string) =>
     log[isBack ? "info" : "warn"](record, message);
   const { retentionMs } = ledgerOptions;
@@ -63,6 +38,28 @@ export async function redisStores(
       logChange(state === "back", record, feedMessages[state]);
     },
   });
+  const probe = (account: string) => kernel.account(account).probe();
+  const layouts = accounts.map(async (account) => {
+    // The gateway starts while Redis is away, too.
+    const trouble = await probe(account).catch(layoutTrouble);
+    if (trouble === undefined) return;
+    throw new ConfigError(
+      "REDIS_PREFIX",
+      `${JSON.stringify(prefix)}: account ${account}: ${trouble}: set another REDIS_PREFIX, or take an empty Redis`,
+    );
+  });
+  await Promise.all(layouts).catch(async (error: Error) => {
+    await kernel.close(error);
+    await redis.close();
+    throw error;
+  });
+  const outages = watchOutages({
+    ...{ accounts, probe },
+    onAway: (reason, awayMs, accounts) =>
+      report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
+    onBack: (awayMs) => report("redisBack", { awayMs }),
+  });
+  const replicaId = randomUUID();
   const ledger = new LedgerWithFallback({
     ...{ ...ledgerOptions, kernel, report },
     isAway: (error, account) =>
@@ -164,6 +161,10 @@ const budgetMessages = {
 
 /** Longest that Redis may take to answer a call that moves money. */
 const redisAnswerMs = 500;
+
+/** What open-log.lua says of state that this version cannot read; undefined for any other error. */
+const layoutTrouble = (error: unknown) =>
+  /its state is in layout .* alone/.exec(reasonOf(error) ?? "")?.[0];
 
 /** The error with its causes: "the store is out of reach" alone does not say why. */
 function reasonOf(error: unknown): string | undefined {

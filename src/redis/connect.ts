@@ -176,6 +176,7 @@ function clientOf(
     clusterRetryStrategy: reconnectMs,
     retryDelayOnFailover: 50,
     retryDelayOnClusterDown: 50,
+    retryDelayOnTryAgain: 50,
     slotsRefreshTimeout: 1_000,
     redisOptions: server,
   });

@@ -6,11 +6,12 @@ import { openStores } from "../../src/app/open-stores.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { redisLayout } from "../../src/stores/redis/layout.ts";
+import { redisLayout } from "../../src/stores/redis/import.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { newCall } from "../ledger/new-call.ts";
 import { listen } from "../listen.ts";
 import { logRecords } from "../log-records.ts";
+import { ownerOf, startCluster } from "../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
@@ -164,8 +165,31 @@ test("state that gets another layout under a running gateway is not used", {
   assert.deepEqual(await server.command("KEYS", "*record*"), before);
   await until(async () => stores.redisHealth?.().status === "away");
   const { reason } = records.find(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
-  assert.match(
-    String(reason),
-    /account default in layout 99, and this gateway reads layout 5 alone/,
+  assert.match(String(reason), /its state is in layout 99, and this gateway reads layout 5 alone/);
+});
+
+test("Redis is away while a cluster moves the slot of an account, and the log says so", {
+  skip: withoutRedis,
+}, async (t) => {
+  const cluster = await startCluster(2);
+  t.after(() => cluster.close());
+  const { stores, records } = await open(t, {
+    REDIS_URL: cluster.url,
+    REDIS_MIN_REPLICAS: "0",
+  });
+  await until(async () => stores.intents.begin("default", newCall({ externalId: "first" })));
+  const key = "pgw:{default}:log";
+  const owner = await ownerOf(cluster, key);
+  const [from, to] = owner === 0 ? cluster.nodes : cluster.nodes.toReversed();
+  const slot = Number(await from?.command("CLUSTER", "KEYSLOT", key));
+  const [fromId, toId] = await Promise.all(
+    [from, to].map(async (node) => String(await node?.command("CLUSTER", "MYID"))),
   );
+  await to?.command("CLUSTER", "SETSLOT", slot, "IMPORTING", `${fromId}`);
+  await from?.command("CLUSTER", "SETSLOT", slot, "MIGRATING", `${toId}`);
+  await until(async () => stores.redisHealth?.().status === "away");
+  const { reason } = records.find(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
+  assert.match(String(reason), /TRYAGAIN/);
+  await from?.command("CLUSTER", "SETSLOT", slot, "STABLE");
+  await until(async () => stores.redisHealth?.().status === "up");
 });

@@ -11,7 +11,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { redisLayout } from "../../src/stores/redis/layout.ts";
+import { redisLayout } from "../../src/stores/redis/import.ts";
 import { migrate, migrations } from "../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { createRedisLedger, createSqliteLedger } from "../ledger/create.ts";

@@ -291,6 +291,13 @@ export class RedisAccount implements AccountKernel {
     return (await ask(client, () => scripts.lease.run(client, on, args))) === 1;
   }
 
+  /** @throws GatewayError UNAVAILABLE unless it can be committed to now */
+  async probe(): Promise<void> {
+    const { client, keys } = this.#options;
+    const on = [keys.log, keys.events, keys.probe];
+    await ask(client, () => scripts.probe.run(client, on, [newEpoch()]));
+  }
+
   end(error: Error): void {
     this.#feed?.fail(error);
   }
@@ -358,6 +365,7 @@ const scripts = {
   readIndexes: loadScript(file("read-indexes")),
   dropExpired: loadScript(file("drop-expired")),
   touchLog: onLog("touch-log"),
+  probe: onLog("probe"),
   lease: loadScript(file("lease")),
 };
 

@@ -3,8 +3,10 @@ import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 import type { StoredAccount } from "../sqlite/export.ts";
-import { redisLayout } from "./layout.ts";
 import { idOfPlace } from "./place.ts";
+
+/** The number of the layout in Redis, as in open-log.lua. */
+export const redisLayout = "5";
 
 export interface ImportOptions {
   readonly client: RedisClient;

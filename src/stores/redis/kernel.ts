@@ -38,13 +38,17 @@ export interface RedisKernelOptions {
   }) => void;
 }
 
+export interface RedisKernel extends Kernel {
+  account(name: string): RedisAccount;
+}
+
 /**
  * A store in Redis, shared by all processes that use the same Redis and prefix. Redis has stored what
  * it acknowledges; whether that outlives Redis depends on its settings (see `describeDurability`).
  * While Redis is out of reach, watches wait and then go on without a gap; all other calls throw
  * UNAVAILABLE.
  */
-export function createRedisKernel(options: RedisKernelOptions): Kernel {
+export function createRedisKernel(options: RedisKernelOptions): RedisKernel {
   const { redis, prefix, retentionMs, minReplicas = 0, onFeed, ofRecords } = options;
   const { client } = redis;
   const { writer = createWriter({ redis, minReplicas }) } = options;

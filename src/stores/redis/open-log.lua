@@ -3,7 +3,7 @@
 -- An id is "<ms>-<seq>", as Redis writes it; "0-0" is before every event. Each event of the stream
 -- carries the id of the one before it, so that the oldest kept one names the last deleted one.
 
--- The number of the layout, as in layout.ts.
+-- The number of the layout, as in import.ts.
 local LAYOUT = '5'
 
 -- Opens the log; creates it with the given epoch, and with the number of the layout, if
