@@ -65,8 +65,9 @@ local request = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local packed = redis.call('GET', KEYS[1])
-local state = packed and cmsgpack.unpack(packed)
+-- A damaged state counts as none.
+local _, state = pcall(cmsgpack.unpack, redis.call('GET', KEYS[1]) or '')
+if type(state) ~= 'table' or not state.id then state = nil end
 local strange = not state or state.id ~= request.state
 local lost = strange and request.recent or not state and request.returning
 if not state then

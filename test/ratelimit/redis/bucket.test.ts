@@ -115,6 +115,20 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       await until(async () => replicas[0]!.status().limit === 80);
     });
 
+    it("begin anew, without tokens, when the state in Redis is damaged", async (t) => {
+      for (const damaged of ["", "damaged", "\x93\x01"]) {
+        const sources: BudgetSource[] = [];
+        const onStateChange = (source: BudgetSource) => void sources.push(source);
+        const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2, onStateChange });
+        await take(replicas[0]!);
+        await redis.client.set(keys.bucket, damaged);
+        const since = performance.now();
+        await take(replicas[0]!);
+        assert.ok(performance.now() - since >= 400, "all that may have been taken counts");
+        assert.deepEqual(sources, []);
+      }
+    });
+
     it("keep one key, which expires when it is not used", async (t) => {
       const { keys, replicas } = replicasOf(t, 2, {});
       await Promise.all(replicas.map((replica) => take(replica)));
