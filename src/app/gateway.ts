@@ -56,7 +56,7 @@ export interface Gateway {
 
 /**
  * Creates and connects all parts of the gateway, which only this file imports, and opens the
- * listeners.
+ * listeners. What a failed start has opened stays open until its process ends.
  * @param sandbox settings of the emulator's own, in sandbox mode
  * @throws ConfigError for a configured file, directory or address that cannot be used
  */
@@ -65,39 +65,23 @@ export async function startGateway(
   log: Logger,
   sandbox: object = {},
 ): Promise<Gateway> {
-  const opened: Closers = [];
   try {
-    return await start(config, log, sandbox, opened);
+    return await start(config, log, sandbox);
   } catch (error) {
-    for (const close of opened.reverse()) {
-      // One that fails holds up neither the others nor the start's own error.
-      await (async () => close())().catch(() => undefined);
-    }
     throw asConfigError(error);
   }
 }
 
-/** Each closes something that is open. */
-type Closers = (() => unknown)[];
-
-/** @param opened what to close, the newest first, if the start fails */
-async function start(
-  config: Config,
-  log: Logger,
-  sandbox: object,
-  opened: Closers,
-): Promise<Gateway> {
+async function start(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
   const names = [...config.accounts.keys()];
   const telemetry = createTelemetry(log, names, await loadDurations(config.metrics));
   const { durations, report } = telemetry;
-  opened.push(() => durations?.shutdown(0));
 
   // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
   const authentication = createAuthentication({
     ...{ ...config.auth, accounts: new Set(names), watchTokens, report },
   });
-  opened.push(authentication.close);
   const { identify } = authentication;
   const tlsFiles =
     config.tls &&
@@ -108,12 +92,10 @@ async function start(
       },
       onProblem: (problem) => report("tlsUnusable", problem),
     });
-  opened.push(() => tlsFiles?.close());
   const tracing = await createTracing(config.tracing, report);
-  opened.push(() => tracing.shutdown(0));
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
-  const back = await openBack(common, sandbox, opened);
+  const back = await openBack(common, sandbox);
   const { stores, eventLog, intents, causes, emulator, activities, accounts } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
@@ -145,12 +127,6 @@ async function start(
     ...{ notReady, publicUrl: () => listeningUrl },
   });
 
-  opened.push(() => {
-    publicServer.close();
-    rpc.close();
-    admin.close();
-  });
-
   // Open the listeners, the operators' last.
   const listeningUrl = await listen(publicServer, "PUBLIC_ADDR", config.publicAddress);
   publicUrl ||= listeningUrl;
@@ -166,7 +142,6 @@ async function start(
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
-  opened.push(() => reconciler?.close());
   const shutdown = createShutdown({
     times: config.shutdown,
     accounts,
@@ -203,18 +178,13 @@ interface Common {
 type Back = Awaited<ReturnType<typeof openBack>>;
 
 /** What the use cases work with: the stores, and the payments service or the sandbox in its place. */
-async function openBack(
-  { config, log, telemetry, tracing, budget }: Common,
-  sandbox: object,
-  opened: Closers,
-) {
+async function openBack({ config, log, telemetry, tracing, budget }: Common, sandbox: object) {
   const { metrics, report } = telemetry;
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: EmulatorClock | undefined;
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, report, log, now);
-  opened.push(() => stores.close());
   const of = { log: stores.eventLog, calls: stores.intents };
   const { log: eventLog, calls: intents } = observed(of, tracing, report);
   const causes = createCauses(eventLog);
@@ -222,7 +192,6 @@ async function openBack(
   const { sandboxAddress } = config;
   const emulator =
     sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
-  opened.push(() => emulator?.close());
   clock = emulator?.clock;
   const activities = new Map<string, Activity>();
   /** Accounts whose credentials the service refuses. */
@@ -244,9 +213,6 @@ async function openBack(
       ...{ payoutEnds: config.payoutEnds, budget },
       // So that the callback's span can link to the call.
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
-    });
-    opened.push(async () => {
-      await Promise.all([upstream.close(), bucket.close()]);
     });
     accounts.set(name, { bucket, upstream });
   }

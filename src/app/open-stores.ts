@@ -77,21 +77,15 @@ async function sqliteStores(
     // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
     ...{ isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });
-  const close = async () => {
-    await ledger.close();
-    await thread.close();
-  };
-  try {
-    await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
   return {
     ...ownBudgets(config),
     eventLog: ledger,
     intents: ledger,
-    close,
+    async close() {
+      await ledger.close();
+      await thread.close();
+    },
     notReady() {
       return thread.trouble === undefined ? [] : [`DATA_DIR fails: ${thread.trouble}`];
     },

@@ -48,11 +48,7 @@ export async function redisStores(
       `${JSON.stringify(prefix)}: account ${account}: ${trouble}: set another REDIS_PREFIX, or take an empty Redis`,
     );
   });
-  await Promise.all(layouts).catch(async (error: Error) => {
-    await kernel.close(error);
-    await redis.close();
-    throw error;
-  });
+  await Promise.all(layouts);
   const outages = watchOutages({
     ...{ accounts, probe },
     onAway: (reason, awayMs, accounts) =>

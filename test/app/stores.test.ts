@@ -8,6 +8,7 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/import.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { freePorts, spawnCli } from "../gateway/spawn.ts";
 import { newCall } from "../ledger/new-call.ts";
 import { listen } from "../listen.ts";
 import { logRecords } from "../log-records.ts";
@@ -138,10 +139,12 @@ test("a Redis prefix with state in another layout is refused, with what to do", 
   t.after(() => server.close());
   const env = { REDIS_URL: server.url, REDIS_PREFIX: "shop" };
   await server.command("HSET", "former:{default}:log", "epoch", "00000000", "tail", "1-1");
-  await assert.rejects(open(t, { ...env, REDIS_PREFIX: "former" }), {
-    name: "ConfigError",
-    message: /^REDIS_PREFIX: "former": .* layout 1, .* set another REDIS_PREFIX/,
-  });
+  const { exit, errors } = spawnCli(["serve"], { ...freePorts, ...env, REDIS_PREFIX: "former" });
+  assert.deepEqual(await exit, [78, null], errors.join("\n"));
+  assert.match(
+    errors.join("\n"),
+    /^REDIS_PREFIX: "former": .* layout 1, .* set another REDIS_PREFIX/,
+  );
   const { stores } = await open(t, env);
   await until(async () => (await stores.eventLog.cursorBefore("default", 1)) !== "");
   assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), redisLayout);
