@@ -130,8 +130,17 @@ export interface Observations {
   };
   /** The service answered Too Many Requests to a call that had its token. */
   tokenRejected: OfAccount;
-  budgetShared: OfAccount & { readonly shared: boolean };
-  budget: OfAccount & { readonly limit: number; readonly remaining: number };
+  /** The tokens come from elsewhere: from the shared budget, or while Redis cannot be used, from a share. */
+  budgetSource: OfAccount & {
+    readonly source: "shared" | "share";
+    /** Why Redis cannot be used, fit for logs. */
+    readonly reason?: string;
+  };
+  budget: OfAccount & {
+    readonly source: "own" | "shared" | "share";
+    readonly limit: number;
+    readonly remaining: number;
+  };
 
   // Events and the calls that move money.
   callback: {

@@ -9,7 +9,6 @@ import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
 import {
-  type BudgetStatus,
   type Calls,
   type History,
   type KnownList,
@@ -41,7 +40,6 @@ export interface ConsoleOptions {
   readonly notReady: () => readonly string[];
   /** RATE_LIMIT_RESERVE. */
   readonly reserve: number;
-  readonly sourceOf: (account: string) => BudgetStatus["source"];
   readonly reconciler: ReconcilerSettings;
   readonly core: Core;
   readonly report: Report;
@@ -61,9 +59,10 @@ export function createConsole(options: ConsoleOptions) {
   const watched = new Map<string, number>();
 
   function sample(account: string) {
-    const budget = ofAccount(accounts, account).bucket.status();
+    const { bucket } = ofAccount(accounts, account);
+    const budget = bucket.status();
     activities.get(account)?.budget(budget.remaining);
-    return budget;
+    return { ...budget, source: bucket.source };
   }
 
   const sampling = setInterval(() => {
@@ -100,15 +99,15 @@ export function createConsole(options: ConsoleOptions) {
     async status(account: string): Promise<Status> {
       const activity = ofAccount(activities, account);
       watched.set(account, Date.now());
-      const { limit, remaining, resetSeconds } = sample(account);
-      const { reserve, notReady, sourceOf } = options;
+      const { limit, remaining, resetSeconds, source } = sample(account);
+      const { reserve, notReady } = options;
       const { budgetHistory: history, callers, upstream, callbacks, reconciled } = activity;
       return {
         replica,
         nowMs: Date.now(),
         notReady: notReady(),
         budget: {
-          ...{ limit, remaining, resetSeconds, reserve, source: sourceOf(account) },
+          ...{ limit, remaining, resetSeconds, reserve, source },
           ...{ history, callers },
         },
         ...{ upstream, callbacks, reconciled },

@@ -68,7 +68,6 @@ export function createAdminListener(
     intents: stores.intents,
     authenticated: !isOpen,
     reserve: config.rateLimit.reserve,
-    sourceOf: stores.budgetSourceOf,
     reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },
     ...{ core, report },
     links() {
@@ -105,7 +104,7 @@ export function createAdminListener(
       if (tlsFiles) report("tlsInUse", tlsFiles.content);
       report("callsInFlight", { count: options.admission.inFlight });
       for (const [account, { bucket }] of accounts) {
-        report("budget", { account, ...bucket.status() });
+        report("budget", { account, source: bucket.source, ...bucket.status() });
       }
       stores.refresh?.();
       const counted = names.map(async (account) => {

@@ -45,7 +45,7 @@ export async function openStores(
   // The memory of this process holds the secrets anyway.
   const ledger = new Ledger({ ...ledgerOptions, kernel, keyringOf: undefined });
   return {
-    ...ownBudgets(config),
+    bucketOf: ownBudgets(config),
     eventLog: ledger,
     intents: ledger,
     notReady: () => [],
@@ -79,7 +79,7 @@ async function sqliteStores(
   });
   await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
   return {
-    ...ownBudgets(config),
+    bucketOf: ownBudgets(config),
     eventLog: ledger,
     intents: ledger,
     async close() {
@@ -93,11 +93,8 @@ async function sqliteStores(
 }
 
 /** Without Redis each process has the whole rate budget. */
-function ownBudgets({ rateLimit }: Config): Pick<Stores, "bucketOf" | "budgetSourceOf"> {
-  return {
-    bucketOf: (account, report) => createLocalBucket({ ...rateLimit, account, report }),
-    budgetSourceOf: () => "own",
-  };
+function ownBudgets({ rateLimit }: Config): Stores["bucketOf"] {
+  return (account, report) => createLocalBucket({ ...rateLimit, account, report });
 }
 
 /** The store's thread has a longer limit of its own. */

@@ -67,11 +67,6 @@ export async function redisStores(
       logChange(state === "shared", record, intentsMessages[state]);
     },
   });
-  const sources = new Map<string, ReturnType<Stores["budgetSourceOf"]>>();
-  const onSource = (account: string, source: string) => {
-    sources.set(account, source === "redis" ? "shared" : "share");
-    report("budgetShared", { account, shared: source === "redis" });
-  };
   if (redis.client.status === "ready") warnIfNotDurable();
   else redis.client.once("ready", () => warnIfNotDurable());
   let replicas: number | undefined;
@@ -89,19 +84,12 @@ export async function redisStores(
     intents: ledger,
     // The gateway still serves while Redis is away.
     notReady: () => [],
-    budgetSourceOf: (account) => sources.get(account) ?? "own",
-    bucketOf(account, report) {
-      onSource(account, "redis");
-      return createRedisBucket({
+    bucketOf: (account, report) =>
+      createRedisBucket({
         client: redis.client,
         keys: accountKeys(prefix, account),
         ...{ ...config.rateLimit, account, report, replicaId },
-        onStateChange(source, reason) {
-          onSource(account, source);
-          logChange(source === "redis", { account, source, reason }, budgetMessages[source]);
-        },
-      });
-    },
+      }),
     refresh() {
       const { awaySinceMs } = outages;
       const isUp = redis.client.status === "ready" && awaySinceMs === undefined;
@@ -148,11 +136,6 @@ const feedMessages = {
 const intentsMessages = {
   alone: "cannot write to Redis about calls that move money: kept in memory; retrying",
   shared: "all that calls that move money had to write is in Redis",
-} as const;
-
-const budgetMessages = {
-  local: "rate budget without Redis: this replica uses its share of the limit; retrying",
-  redis: "rate budget shared through Redis again",
 } as const;
 
 /** Longest that Redis may take to answer a call that moves money. */

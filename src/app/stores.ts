@@ -1,4 +1,3 @@
-import type { BudgetStatus } from "../admin/console-api.ts";
 import type { Ages, IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
@@ -18,8 +17,6 @@ export interface Stores {
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string, report: Report): TokenBucket;
-  /** Where the account's tokens come from. */
-  budgetSourceOf(account: string): BudgetStatus["source"];
   /** Brings the gauges of Redis up to date; absent without Redis. */
   refresh?(): void;
   /** The state of Redis, for `/readyz`; absent without Redis. */

@@ -86,6 +86,11 @@ export interface TokenBucket {
   take(options: TakeOptions): Promise<Permit>;
   /** The last known state, without waiting. */
   status(): RateLimitStatus;
+  /**
+   * Where the tokens come from: the budget that all replicas share, this replica's share while Redis
+   * cannot be used, or a budget of its own without Redis.
+   */
+  readonly source: "own" | "shared" | "share";
   /** Fails all waiting calls with UNAVAILABLE, stops the timer and leaves the shared budget. */
   close(): Promise<void>;
 }

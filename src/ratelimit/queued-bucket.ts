@@ -25,9 +25,6 @@ import {
 import type { Turns } from "./turns.ts";
 import { type TurnAt, type Waiter, WaitQueue } from "./wait-queue.ts";
 
-/** Where the tokens come from: the budget of all replicas in Redis, or one in this process. */
-export type BudgetSource = "redis" | "local";
-
 export interface LocalBucketOptions extends TokenBucketOptions {
   /** The account's name in what is reported. */
   readonly account?: string;
@@ -44,10 +41,7 @@ export function createLocalBucket(options: LocalBucketOptions): TokenBucket {
 
 export interface RedisBucketOptions
   extends LocalBucketOptions,
-    Pick<SharedBudgetOptions, "client" | "keys" | "replicaId"> {
-  /** Called at each change of the source; `reason` is why Redis can't be used, fit for logs. */
-  readonly onStateChange?: (source: BudgetSource, reason?: string) => void;
-}
+    Pick<SharedBudgetOptions, "client" | "keys" | "replicaId"> {}
 
 /** The token bucket that all replicas share through Redis. Closing it does not close the client. */
 export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
@@ -67,7 +61,7 @@ export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
  * Redis if that is due, and sets the alarm for the next thing to do.
  */
 class QueuedBucket implements TokenBucket {
-  readonly #options: LocalBucketOptions & Pick<Partial<RedisBucketOptions>, "onStateChange">;
+  readonly #options: LocalBucketOptions;
   readonly #account: string;
   readonly #report: Report;
   readonly #clock: Clock;
@@ -145,6 +139,11 @@ class QueuedBucket implements TokenBucket {
     return { limit, remaining, remainingForReads, resetSeconds };
   }
 
+  get source(): TokenBucket["source"] {
+    if (!this.#shared) return "own";
+    return this.#own ? "share" : "shared";
+  }
+
   async close(): Promise<void> {
     if (this.#queue.closed) return;
     this.#queue.close();
@@ -184,7 +183,7 @@ class QueuedBucket implements TokenBucket {
     const now = this.#clock.now();
     const wasAlone = this.#own !== undefined;
     this.#source = shared;
-    if (wasAlone) this.#options.onStateChange?.("redis");
+    if (wasAlone) this.#report("budgetSource", { account: this.#account, source: "shared" });
     for (const grant of grantsOf(reply, wants)) this.#serve(shared, grant, now);
     this.#queue.turns.money.setElsewhere(reply.money.others);
     this.#queue.turns.read.setElsewhere(reply.read.others);
@@ -268,7 +267,7 @@ class QueuedBucket implements TokenBucket {
     this.#queue.turns.read.setElsewhere({});
     this.#queue.reviewSoon();
     const reason = cause instanceof Error ? inWords(cause) : String(cause);
-    this.#options.onStateChange?.("local", reason);
+    this.#report("budgetSource", { account: this.#account, source: "share", reason });
   }
 
   readonly #turnAt: TurnAt = (priority, ahead, now) => {

@@ -2,7 +2,7 @@ import type { Handlers, Observations } from "../report.ts";
 import type { TelemetryContext } from "./metrics.ts";
 
 /** Each account's rate budget: waits, refusals, and tokens left. */
-export function budget({ metrics, accounts }: TelemetryContext) {
+export function budget({ metrics, log, accounts }: TelemetryContext) {
   const lines = { account: accounts, priority: ["money", "read"] };
   const wait = metrics.histogram(
     "rate_limit_wait_seconds",
@@ -74,8 +74,17 @@ export function budget({ metrics, accounts }: TelemetryContext) {
       wait.observe({ account, priority, caller_kind: caller ? customer : "gateway" }, waitedMs);
     },
     tokenRejected: (about) => rejections.add(about),
-    budgetShared: ({ account, shared: isShared }) => shared.set({ account }, isShared ? 1 : 0),
-    budget({ account, limit, remaining }) {
+    budgetSource(about) {
+      if (about.source === "shared") log.info(about, "rate budget shared through Redis again");
+      else {
+        log.warn(
+          about,
+          "rate budget without Redis: this replica uses its share of the limit; retrying",
+        );
+      }
+    },
+    budget({ account, source, limit, remaining }) {
+      if (source !== "own") shared.set({ account }, source === "shared" ? 1 : 0);
       limits.set({ account }, limit);
       tokens.set({ account }, remaining);
     },

@@ -3,10 +3,10 @@ import { randomUUID } from "node:crypto";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../src/ratelimit/clock.ts";
-import type { BudgetSource } from "../../src/ratelimit/queued-bucket.ts";
 import { createLocalBucket, createRedisBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
+import { type Report, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { until } from "../until.ts";
 import { type ModelledUpstream, slidingWindowUpstream } from "./modelled-upstream.ts";
@@ -44,7 +44,7 @@ export interface Replica {
   readonly account: string;
   readonly limit: number;
   readonly reserve: number;
-  readonly onStateChange: (source: BudgetSource) => void;
+  readonly report: Report;
 }
 
 /** A load under way. Times are milliseconds since its start. */
@@ -55,7 +55,7 @@ export interface Load {
   /** Ends one replica as SIGKILL would: it does not announce its end. */
   killReplica(): void;
   /** Each change of a replica's source of tokens. */
-  readonly changes: { readonly at: number; readonly source: BudgetSource }[];
+  readonly changes: { readonly at: number; readonly source: TokenBucket["source"] }[];
   /** Notes a point in time to measure from. */
   mark(name: string): void;
 }
@@ -111,7 +111,9 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
         account,
         limit,
         reserve,
-        onStateChange: (source) => changes.push({ at: now(), source }),
+        report: reportTo({
+          budgetSource: ({ source }) => void changes.push({ at: now(), source }),
+        }),
       };
       return { redis, bucket: (options.bucket ?? bucketOnRedis)(replica), number, dead: false };
     }),

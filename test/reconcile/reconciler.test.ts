@@ -118,6 +118,7 @@ function reconcile(
         {
           upstream: { resendCallback: resend, getOperation } as unknown as Upstream,
           bucket: {
+            source: "own" as const,
             take: () => assert.fail("the upstream takes the tokens"),
             status: () => {
               onLook?.();

@@ -77,6 +77,7 @@ export function rig(t: TestContext, url: string, { take, ...options }: RigOption
       previousPasswords: [],
     },
     bucket: {
+      source: "own",
       async take(asked) {
         taken.push(asked);
         await take?.(asked);

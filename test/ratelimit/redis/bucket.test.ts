@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
 import type { Priority, TokenBucket } from "../../../src/ratelimit/bucket.ts";
-import type { BudgetSource } from "../../../src/ratelimit/queued-bucket.ts";
 import {
   createRedisBucket,
   type RedisBucketOptions,
 } from "../../../src/ratelimit/queued-bucket.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
+import { type Report, reportTo } from "../../../src/report.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
@@ -117,15 +117,15 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
 
     it("begin anew, without tokens, when the state in Redis is damaged", async (t) => {
       for (const damaged of ["", "damaged", "\x93\x01"]) {
-        const sources: BudgetSource[] = [];
-        const onStateChange = (source: BudgetSource) => void sources.push(source);
-        const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2, onStateChange });
+        const changes: BudgetSource[] = [];
+        const report = reportOf((source) => changes.push(source));
+        const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2, report });
         await take(replicas[0]!);
         await redis.client.set(keys.bucket, damaged);
         const since = performance.now();
         await take(replicas[0]!);
         assert.ok(performance.now() - since >= 400, "all that may have been taken counts");
-        assert.deepEqual(sources, []);
+        assert.deepEqual(changes, []);
       }
     });
 
@@ -163,7 +163,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       const changes: { at: number; source: BudgetSource }[] = [];
       const bucket = create({
         ...{ client: redisOn(clock, redis.client, roundTripMs, link), clock, maxWaitMs: 5_000 },
-        onStateChange: (source) => changes.push({ at: clock.now(), source }),
+        report: reportOf((source) => changes.push({ at: clock.now(), source })),
       });
       t.after(() => clock.runUntil(bucket.close()));
       return { clock, bucket, changes };
@@ -175,7 +175,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       const { clock, bucket, changes } = begin(t, 1, link);
       await clock.runUntil(Promise.all(Array.from({ length: 8 }, () => take(bucket, "money"))));
       const [alone, ...others] = changes;
-      assert.deepEqual([alone?.source, others], ["local", []]);
+      assert.deepEqual([alone?.source, others], ["share", []]);
       assert.ok(clock.now() - alone!.at >= 1_000, "the others may just have spent them");
       assert.equal(bucket.status().limit, 8);
       const next = () => clock.runUntil(take(bucket));
@@ -187,7 +187,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
 
     it("goes on alone when Redis is too slow, and not when it is fast enough", async (t) => {
       for (const [roundTripMs, expected] of [
-        [150, ["local"]],
+        [150, ["share"]],
         [15, []],
       ] as const) {
         const { clock, bucket, changes } = begin(t, roundTripMs);
@@ -200,40 +200,31 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     it("goes on alone while Redis is dead or stands still, and uses it again afterwards", async (t) => {
       const own = closing(t, await startRedis());
       const connection = closing(t, await connected(own.url));
-      let now: BudgetSource = "redis";
-      const bucket = create({
-        client: connection.client,
-        initialLimit: 100,
-        onStateChange: (changed) => {
-          now = changed;
-        },
-      });
+      const bucket = create({ client: connection.client, initialLimit: 100 });
       t.after(() => bucket.close());
       const uses = (source: BudgetSource) =>
         until(async () => {
           await take(bucket);
-          return now === source;
+          return bucket.source === source;
         });
       await own.command("SCRIPT", "FLUSH");
       await take(bucket);
-      assert.equal(now, "redis", "a script that Redis forgot is sent again");
+      assert.equal(bucket.source, "shared", "a script that Redis forgot is sent again");
       await own.kill();
-      await uses("local");
+      await uses("share");
       await own.start();
-      await uses("redis");
+      await uses("shared");
       own.pause();
-      await uses("local");
+      await uses("share");
       own.resume();
-      await uses("redis");
+      await uses("shared");
     });
 
     it("waits for a connection that is being made", async (t) => {
       const late = connectRedis(new Secret(server.url), () => {});
       const changes: string[] = [];
-      const bucket = create({
-        client: late.client,
-        onStateChange: (source) => changes.push(source),
-      });
+      const report = reportOf((source) => changes.push(source));
+      const bucket = create({ client: late.client, report });
       t.after(async () => {
         await bucket.close();
         await late.close();
@@ -247,6 +238,13 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     return JSON.parse(String(await redis.client.eval(STATE, 1, key))) as State;
   }
 });
+
+type BudgetSource = TokenBucket["source"];
+
+/** A report that tells each change of the source of the tokens. */
+function reportOf(onChange: (source: BudgetSource) => void): Report {
+  return reportTo({ budgetSource: ({ source }) => onChange(source) });
+}
 
 interface State {
   readonly replicas: Readonly<

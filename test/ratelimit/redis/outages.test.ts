@@ -97,10 +97,10 @@ function assertBack(
 ): void {
   const [away, back] = [result.marks.get("away")!, result.marks.get("back")!];
   const sources = result.changes.map(({ source }) => source);
-  const alone = sources.filter((source) => source === "local").length;
+  const alone = sources.filter((source) => source === "share").length;
   assert.equal(sources.length, 2 * alone, `${sources}`);
   if (noticed) {
-    const returns = result.changes.filter(({ at, source }) => source === "redis" && at > away);
+    const returns = result.changes.filter(({ at, source }) => source === "shared" && at > away);
     assert.ok(returns.length >= 3, `${sources}`);
     for (const { at } of returns.slice(0, 3)) {
       assert.ok(at < back + 2_000, `${at - back} ms after`);

@@ -63,6 +63,7 @@ export function localBuckets({ perSecond, maxWaitMs }: StoreOptions): ReplicaSto
 /** One budget for all replicas, whose timers belong to no process. */
 function remoteBucket(bucket: TokenBucket): TokenBucket {
   return {
+    source: bucket.source,
     take: (options) => {
       const process = currentProcess() as Process;
       // The next caller's timer, which is set when one leaves, belongs to no process either.
