@@ -5,11 +5,9 @@ import { describe, it } from "node:test";
 import { parseEnv } from "node:util";
 import { pino } from "pino";
 import { parse, parseAllDocuments } from "yaml";
-import { z } from "zod";
 import { readConfig } from "../../src/config/config.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { directory } from "../stores/sqlite/directories.ts";
-import { kinds } from "./manifest-kinds.ts";
 
 const root = join(import.meta.dirname, "../..");
 const folder = join(root, "deploy/kubernetes");
@@ -28,37 +26,14 @@ const objects = [...names, scaler].flatMap((name) =>
   }),
 );
 
-/** Wrong values and unknown fields, with their paths; empty if the object is valid. */
-function faultsOf(object: Manifest): string {
-  const kind = kinds[`${object.apiVersion}/${object.kind}`];
-  assert.ok(kind, `no kind ${object.apiVersion}/${object.kind}`);
-  const { error } = kind.safeParse(object);
-  return error ? z.prettifyError(error) : "";
-}
-
 const find = (kind: string, name = "payments-gateway") => {
-  // biome-ignore lint/suspicious/noExplicitAny: checked against its type by the first test
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the files say
   const found = objects.find((o) => o.kind === kind && (o as any).metadata.name === name) as any;
   assert.ok(found, `${kind} ${name}`);
   return found;
 };
 
 describe("the Kubernetes manifests", () => {
-  it("are valid objects of their kinds, with no unknown field", () => {
-    for (const object of objects) assert.equal(faultsOf(object), "");
-  });
-
-  it("are refused with a misspelt field, a wrong value or a missing one (control)", () => {
-    const misspelt = structuredClone(find("Deployment"));
-    misspelt.spec.template.spec.containers[0].readynessProbe = {};
-    assert.match(faultsOf(misspelt), /readynessProbe/);
-    const wrong = structuredClone(find("Deployment"));
-    wrong.spec.replicas = "2";
-    assert.match(faultsOf(wrong), /spec\.replicas/);
-    const { selector: _, ...missing } = find("Deployment").spec;
-    assert.match(faultsOf({ ...find("Deployment"), spec: missing }), /spec\.selector/);
-  });
-
   it("are all in the kustomization", () => {
     const { resources } = parse(readFileSync(join(folder, "kustomization.yaml"), "utf8"));
     assert.deepEqual(resources.toSorted(), names);
