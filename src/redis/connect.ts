@@ -73,6 +73,8 @@ export function connectRedis(
     name === undefined ? undefined : new Sentinels({ addresses, name, tls: server.tls, onPrimary });
   const open = (): RedisClient => {
     const client = clientOf(nodes, server, sentinels);
+    // A thousand accounts may wait for it at a start.
+    client.setMaxListeners(0);
     client.on("error", (error: Error & { command?: { name: string } }) => {
       onError(error);
       // The driver would go on in database 0, among the keys of others.

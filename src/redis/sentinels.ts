@@ -80,6 +80,7 @@ export class Sentinels {
       const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
       // The error of one Sentinel matters only if all fail: see `primary`.
       client.on("error", (error) => void failures.set(client, error));
+      client.setMaxListeners(0);
       keepConnected(client, reconnectMs);
       return client;
     });
@@ -246,24 +247,18 @@ export function hostAndPort(address: ServerAddress): { host: string; port: numbe
 
 /** The last error of each connection. */
 const failures = new WeakMap<Redis, Error>();
-const openings = new WeakMap<Redis, Promise<void>>();
 
-/** Settles as the present try to open a connection ends; one listener for all that wait. */
+/** Settles as the present try to open a connection ends. */
 function opened(client: Redis): Promise<void> {
   if (client.status === "ready") return Promise.resolve();
-  const known = openings.get(client);
-  if (known) return known;
-  const opening = new Promise<void>((resolve, reject) => {
+  return new Promise<void>((resolve, reject) => {
     const settle = () => {
-      openings.delete(client);
       for (const event of ["ready", "close"]) client.off(event, settle);
       if (client.status === "ready") resolve();
       else reject(failures.get(client) ?? new Error("the connection was closed"));
     };
     for (const event of ["ready", "close"]) client.on(event, settle);
   });
-  openings.set(client, opening);
-  return opening;
 }
 
 /**
