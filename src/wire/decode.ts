@@ -3,7 +3,7 @@ import { oncePer } from "../collections/once-per.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedText } from "../model/unrecognized.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
-import { plainDecimal, quoteNumbers, soleNumber } from "./number.ts";
+import { parseWithNumberTexts, plainDecimal, soleNumber } from "./number.ts";
 import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
 import { readInstant } from "./time.ts";
 
@@ -70,7 +70,7 @@ export class Walk {
   readonly #text: string;
   readonly #onFault: DecodeOptions["onFault"];
   readonly hideSecrets: DecodeOptions["hideSecrets"];
-  #withNumbersQuoted: unknown;
+  #withNumberTexts: unknown;
 
   constructor(text: string, options: DecodeOptions = {}) {
     this.#text = text;
@@ -106,12 +106,12 @@ export class Walk {
 
   /** The source text of the number that is the member `key` of `parent`. */
   numberText(parent: Position | undefined, key: Key): string {
-    // In a long text, each search for the member could take as long as to quote all numbers once.
+    // In a long text, each search for the member could take as long as to read all numbers once.
     const isShort = this.#text.length <= shortChars && typeof key === "string";
     const sole = isShort ? soleNumber(this.#text, key) : undefined;
     if (sole !== undefined) return sole;
-    this.#withNumbersQuoted ??= JSON.parse(quoteNumbers(this.#text));
-    let value = this.#withNumbersQuoted;
+    this.#withNumberTexts ??= parseWithNumberTexts(this.#text);
+    let value = this.#withNumberTexts;
     for (const step of pathTo(parent, key)) value = (value as Properties)[step];
     return value as string;
   }
