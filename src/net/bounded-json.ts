@@ -31,7 +31,7 @@ export function excessOfJson(
       case openList:
         count += 1;
         depth += 1;
-        if (depth > maxDepth) return tooDeep();
+        if (depth > maxDepth) return `is nested more than ${maxDepth} levels deep`;
         if (count > values) return tooMany(values);
         break;
       case closeObject:
@@ -46,10 +46,6 @@ export function excessOfJson(
     }
   }
   return undefined;
-}
-
-export function tooDeep(): Excess {
-  return `is nested more than ${intakeLimits.depth} levels deep`;
 }
 
 export function tooMany(values: number): Excess {

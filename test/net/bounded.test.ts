@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  ListPaymentsRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { excessOfJson } from "../../src/net/bounded-json.ts";
 import { excessOfBinary } from "../../src/rpc/bounded-binary.ts";
 
@@ -48,6 +51,7 @@ const messages: readonly (readonly [what: string, bytes: Buffer, excess: RegExp 
   ["an element more", repeated(field(products, empty), 10_001), values],
   ["unknown fields", repeated(unknown, 10_001), values],
   ["fields of an element", field(products, repeated(unknown, 10_000)), values],
+  ["what is in a group", repeated(Buffer.from([0x7b, 0x78, 0, 0x7c]), 3_400), values],
   ["a long text", field(1, Buffer.alloc(100_000, 0x78)), undefined],
   ["bytes that are no message", Buffer.alloc(100_000, 0xff), undefined],
 ];
@@ -58,3 +62,8 @@ for (const [what, bytes, excess] of messages) {
     else assert.equal(found, undefined);
   });
 }
+
+test("a binary message with packed elements is too much", () => {
+  const states = field(ListPaymentsRequestSchema.field.states.number, Buffer.alloc(10_001, 1));
+  assert.match(excessOfBinary(ListPaymentsRequestSchema, states) ?? "", values);
+});
