@@ -1,6 +1,7 @@
 import { requireScope } from "../core/authorize.ts";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
+import { decodeRequest } from "./decode-request.ts";
 import { type Protocol, plainMessage } from "./protocols.ts";
 import { decodeUnusual, messageOfQuery, messagesOf, receiveBody } from "./request-body.ts";
 import {
@@ -41,7 +42,7 @@ export async function resultOf(
     : (head.body.atHand(maxBytes) ?? (await receiveBody(arrived, maxBytes, isUnary && slot)));
   const plain = plainMessage(body, asked);
   const request = plain
-    ? method.decode(plain, !protocol.isJson)
+    ? decodeRequest(method.method.input, plain, protocol.isJson)
     : await decodeUnusual(body, arrived);
   return method.run(request, call);
 }

@@ -1,38 +1,18 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { Code, type ConnectError } from "@connectrpc/connect";
 import { oncePer } from "../collections/once-per.ts";
 import { invalidFields } from "../core/validate.ts";
-import type { FieldViolation } from "../errors.ts";
-import { addReason, compressionNotNamed, fromGatewayError } from "./errors.ts";
+import { type FieldViolation, GatewayError } from "../errors.ts";
 
 /**
- * Rewrites, in place, Connect's error for a message that it could not read or write: its text
- * quotes the value that did not fit, which may be a card number. The new error names only the field
- * and what was expected there, in the form of a field violation. A request that cannot be read is
- * INVALID_ARGUMENT, a response that cannot be written is INTERNAL. A compressed message whose
- * compression no header names is INTERNAL too, as gRPC demands (doc/compression.md), with a reason
- * that marks it as the caller's mistake. Other errors are left alone.
+ * The error for a JSON request that protobuf-es could not read, from its error's text, which quotes
+ * the value that did not fit: a card number, perhaps. Names only the field and what was expected
+ * there, in the form of a field violation.
  */
-export function withoutValues(error: ConnectError, request: DescMessage): void {
-  const { rawMessage, code } = error;
-  const fault = jsonFault(rawMessage);
-  if (fault) {
-    const violation = fieldViolationOf(request, fault);
-    if (violation) {
-      const { code, rawMessage, details } = fromGatewayError(invalidFields([violation]));
-      rewrite(error, code, rawMessage);
-      error.details.push(...details);
-    } else rewrite(error, Code.InvalidArgument, wholeFault(fault.rest));
-  } else if (rawMessage.startsWith("parse binary: ")) {
-    rewrite(error, Code.InvalidArgument, "the request is not a message of its type");
-  } else if (rawMessage === "received compressed envelope, but do not know how to decompress") {
-    rewrite(error, Code.Internal, "a message is flagged as compressed, and no header names how");
-    addReason(error, compressionNotNamed);
-  } else if (rawMessage === "decompression failed") {
-    rewrite(error, Code.InvalidArgument, rawMessage);
-  } else if (rawMessage.startsWith("serialize binary: ") || isWrapped(error, code)) {
-    rewrite(error, Code.Internal, "internal error");
-  }
+export function errorOfFault(request: DescMessage, message: string): GatewayError {
+  const fault = jsonFault(message);
+  const violation = fault && fieldViolationOf(request, fault);
+  if (violation) return invalidFields([violation]);
+  return new GatewayError("INVALID_ARGUMENT", wholeFault(fault?.rest ?? ""));
 }
 
 function jsonFault(message: string): JsonFault | undefined {
@@ -49,15 +29,6 @@ function wholeFault(rest: string): string {
   return isUnfitKey(rest)
     ? "the request has a key that is not a field"
     : "the request is not a JSON object";
-}
-
-/** Whether Connect has wrapped an error of the JSON writer, whose text it keeps. */
-function isWrapped(error: ConnectError, code: Code): boolean {
-  return code === Code.Internal && error.cause !== undefined;
-}
-
-function rewrite(error: ConnectError, code: Code, message: string): void {
-  Object.assign(error, { code, rawMessage: message, message });
 }
 
 /** The error of protobuf-es for JSON that it could not read. */

@@ -1,5 +1,5 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
-import { DurationSchema } from "@bufbuild/protobuf/wkt";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type ErrorCode,
@@ -75,13 +75,10 @@ export function toConnectError(
  * outcome.
  */
 function withErrorInfo(error: ConnectError): ConnectError {
-  if (reasonOf(error) === undefined) addReason(error, errorCodeOf(error));
+  if (reasonOf(error) === undefined) {
+    error.details.push(errorInfo(gatewayReason(errorCodeOf(error))));
+  }
   return error;
-}
-
-/** Gives an error its `google.rpc.ErrorInfo`. */
-export function addReason(error: ConnectError, reason: string): void {
-  error.details.push(errorInfo(gatewayReason(reason)));
 }
 
 /**
@@ -136,7 +133,10 @@ export function fromGatewayError(error: GatewayError): ConnectError {
   const reason = reasonOfGatewayError(error) ?? gatewayReason(error.code);
   out.details.push(errorInfo(reason, metadata));
   if (retryAfterMs !== undefined) {
-    out.details.push({ desc: RetryInfoSchema, value: { retryDelay: duration(retryAfterMs) } });
+    out.details.push({
+      desc: RetryInfoSchema,
+      value: { retryDelay: durationFromMs(Math.ceil(retryAfterMs)) },
+    });
   }
   if (retryAfterMs !== undefined && pushedBack.has(error.code)) {
     out.metadata.set(retryPushbackHeader, String(retryAfterMs));
@@ -185,12 +185,4 @@ function clipped(upstream: UpstreamError): UpstreamError {
     if (text !== undefined) out[name] = clip(text);
   }
   return out;
-}
-
-function duration(ms: number) {
-  const whole = Math.max(0, Math.ceil(ms));
-  return create(DurationSchema, {
-    seconds: BigInt(Math.floor(whole / 1000)),
-    nanos: (whole % 1000) * 1_000_000,
-  });
 }

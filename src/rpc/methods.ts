@@ -1,6 +1,5 @@
-import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
@@ -10,9 +9,7 @@ import type { AgeLimits } from "../net/connection-age.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
 import { maxTimerMs } from "../net/timer.ts";
-import { codecOptions } from "./codec-options.ts";
 import { compressions, streamRequestOf, unaryRequestOf } from "./protocols.ts";
-import { checkBinary } from "./request-body.ts";
 import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
 import { serveUnary } from "./unary-path.ts";
@@ -85,11 +82,8 @@ function methodsOf(
   isOpen: boolean,
   { maxUnaryTimeoutMs, readMaxBytes: ofContract }: MethodLimits,
 ): readonly ServedMethod[] {
-  const { binaryOptions, jsonOptions } = codecOptions;
   const readMaxBytes = isOpen ? intakeLimits.openMessageBytes : ofContract;
-  const limits = { readMaxBytes, writeMaxBytes: 0xffff_ffff };
   return service.methods.map((method) => {
-    const codec = createMethodSerializationLookup(method, binaryOptions, jsonOptions, limits);
     const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
     return {
       method,
@@ -101,10 +95,6 @@ function methodsOf(
       maxTimeoutMs: method.methodKind === "unary" ? maxUnaryTimeoutMs : maxTimerMs,
       compressions: isOpen ? [] : compressions,
       run: implementation[method.localName as keyof typeof implementation] as ServedMethod["run"],
-      decode(message: Uint8Array, isBinary: boolean): Message {
-        if (isBinary) checkBinary(method.input, message);
-        return codec.getI(isBinary).parse(message);
-      },
     };
   });
 }

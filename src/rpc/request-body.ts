@@ -1,4 +1,4 @@
-import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -10,12 +10,14 @@ import {
   transformParseEnvelope,
   transformSplitEnvelope,
 } from "@connectrpc/connect/protocol";
+import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import { receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
-import { excessOfBinary } from "./bounded-binary.ts";
+import { decodeRequest } from "./decode-request.ts";
+import { compressionNotNamed } from "./errors.ts";
 import type { Protocol } from "./protocols.ts";
 import type { ArrivedCall, ServedMethod } from "./served-call.ts";
 
@@ -46,12 +48,6 @@ function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
   );
 }
 
-/** @throws ConnectError INVALID_ARGUMENT for a message that would hold more than the limits */
-export function checkBinary(type: DescMessage, bytes: Uint8Array): void {
-  const excess = excessOfBinary(type, bytes);
-  if (excess) throw new ConnectError(`the request ${excess}`, Code.InvalidArgument);
-}
-
 /**
  * Decodes a body that is not one plain message: one that is compressed, or that Connect's own
  * functions have to refuse in their words.
@@ -65,7 +61,7 @@ export async function decodeUnusual(
   const { asked, method } = arrived;
   if (asked.protocol.extraBytes === 0) {
     const message = asked.encoding ? await decompressedInTurn(arrived, body) : body;
-    return method.decode(message, !asked.protocol.isJson);
+    return decodeRequest(method.method.input, message, asked.protocol.isJson);
   }
   // Connect would look at the next envelope before it decodes the first one.
   const firstEnd = body.length < 5 ? body.length : 5 + body.readUInt32BE(1);
@@ -96,13 +92,17 @@ function decodeEnvelopes(
 ): AsyncIterable<Message> {
   const { asked, method } = arrived;
   const { isJson, endFlag } = asked.protocol;
-  const decompress = (bytes: Uint8Array) => decompressedInTurn(arrived, bytes);
-  const compression = asked.encoding && { ...asked.encoding, decompress };
-  const parse = (message: Uint8Array) => method.decode(message, !isJson);
+  const decompress: Compression["decompress"] = async (bytes) => {
+    if (asked.encoding) return await decompressedInTurn(arrived, bytes);
+    // gRPC demands this code (doc/compression.md).
+    const message = "a message is flagged as compressed, and no header names how";
+    throw new GatewayError("INTERNAL", message, { reason: compressionNotNamed });
+  };
+  const parse = (message: Uint8Array) => decodeRequest(method.method.input, message, isJson);
   return pipe(
     pieces,
     transformSplitEnvelope(method.readMaxBytes),
-    transformDecompressEnvelope(compression, method.readMaxBytes),
+    transformDecompressEnvelope({ decompress } as Compression, method.readMaxBytes),
     transformParseEnvelope({ parse } as Serialization<Message>, endFlag as number),
   );
 }
@@ -133,7 +133,8 @@ async function decompressedInTurn(
     if (isDropped) throw overloaded();
     const message = await compression.decompress(bytes, maxGrown).catch((error: unknown) => {
       const isTooLarge = error instanceof ConnectError && error.code === Code.ResourceExhausted;
-      throw isTooLarge && maxGrown < maxBytes ? growsTooMuch() : error;
+      if (!isTooLarge) throw new GatewayError("INVALID_ARGUMENT", "decompression failed");
+      throw maxGrown < maxBytes ? growsTooMuch() : error;
     });
     await intake.turn(head.connection);
     if (isDropped) throw overloaded();

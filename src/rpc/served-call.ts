@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import { ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { Call, Core } from "../core/core.ts";
@@ -15,7 +15,6 @@ import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { Report } from "../report.ts";
 import { type CallRecord, createCallRecord, type Log, type RecordedCall } from "./call-record.ts";
-import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
 import type { Asked, Granted, Protocol } from "./protocols.ts";
 
@@ -35,7 +34,7 @@ export interface ServingOptions {
   readonly underWay: UnderWay<AbortController>;
 }
 
-/** A method, the function that implements it, and the codec of its requests. */
+/** A method, and the function that implements it. */
 export interface ServedMethod extends Granted {
   readonly method: DescMethod;
   readonly requestPath: string;
@@ -54,8 +53,6 @@ export interface ServedMethod extends Granted {
     request: Message | AsyncIterable<Message>,
     call: ServiceCall | OpenCall,
   ) => unknown;
-  /** Decodes a request. @throws ConnectError for one that is malformed or beyond the limits */
-  readonly decode: (message: Uint8Array, isBinary: boolean) => Message;
 }
 
 /** Whether a method takes a stream of requests. */
@@ -173,7 +170,6 @@ export class ServedCall implements RecordedCall {
     if (!this.call && error instanceof GatewayError && error.code === "UNAUTHENTICATED") {
       this.#answerHeader.set("www-authenticate", "Bearer");
     }
-    if (error instanceof ConnectError) withoutValues(error, this.method.input);
     return toConnectError(error, this.signal, this.#record.unknown);
   }
 

@@ -56,9 +56,5 @@ type Result = Parameters<typeof create<DescMethodUnary["output"]>>[1];
 
 function encoded({ method }: ServedMethod, result: Result, isBinary: boolean): Uint8Array | string {
   const answer = create(method.output, result);
-  try {
-    return isBinary ? toBinary(method.output, answer) : jsonWriterOf(method.output)(answer);
-  } catch (error) {
-    throw ConnectError.from(error, Code.Internal);
-  }
+  return isBinary ? toBinary(method.output, answer) : jsonWriterOf(method.output)(answer);
 }

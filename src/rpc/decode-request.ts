@@ -1,0 +1,50 @@
+import { type DescMessage, fromBinary, fromJsonString, type Message } from "@bufbuild/protobuf";
+import { GatewayError } from "../errors.ts";
+import { excessOfJson } from "../net/bounded-json.ts";
+import { excessOfBinary } from "./bounded-binary.ts";
+import { errorOfFault } from "./decode-errors.ts";
+
+/**
+ * Decodes a request, in binary or proto JSON. Refuses one that would hold more than the limits
+ * before anything of it is made.
+ * @throws GatewayError INVALID_ARGUMENT, which names no value: it may be a card number
+ */
+export function decodeRequest(type: DescMessage, bytes: Uint8Array, isJson: boolean): Message {
+  if (isJson) return decodeJson(type, textOf(bytes));
+  const excess = excessOfBinary(type, bytes);
+  if (excess) throw invalid(`the request ${excess}`);
+  try {
+    return fromBinary(type, bytes, { readUnknownFields: false });
+  } catch {
+    throw invalid("the request is not a message of its type");
+  }
+}
+
+/** Reads JSON strictly: to ignore a misspelt `confirm` would move money. */
+function decodeJson(type: DescMessage, text: string): Message {
+  const excess = excessOfJson(text);
+  if (excess) throw invalid(`the request ${excess}`);
+  try {
+    return fromJsonString(type, text);
+  } catch (error) {
+    throw errorOfFault(type, error instanceof Error ? error.message : "");
+  }
+}
+
+/**
+ * The text of a request's JSON, whose bytes must be UTF-8 (RFC 8259, section 8.1). If other bytes
+ * became replacement characters, the call would be for another `external_id` than the caller sent.
+ */
+function textOf(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw invalid("the request is not UTF-8");
+  }
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+function invalid(message: string): GatewayError {
+  return new GatewayError("INVALID_ARGUMENT", message);
+}
