@@ -67,8 +67,10 @@ function fieldViolationOf(request: DescMessage, fault: JsonFault): FieldViolatio
   }
   const field = type.fields.find((candidate) => candidate.name === member);
   if (!field) return undefined;
-  const isTwice = rest.startsWith(": set multiple times");
-  return violation(paths, member, isTwice ? "is given twice" : `must be ${nounOf(field)}`);
+  if (rest === ": set multiple times") return violation(paths, member, "is given twice");
+  const isHalf = rest === ": expected string: invalid UTF8";
+  const expected = isHalf ? "Unicode, without half of a surrogate pair" : nounOf(field);
+  return violation(paths, member, `must be ${expected}`);
 }
 
 /**

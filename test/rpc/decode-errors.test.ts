@@ -17,6 +17,11 @@ const refused: readonly (readonly [name: string, body: string, message: string])
     "payment_method.cc.number: must be a string",
   ],
   [
+    "half of a surrogate pair",
+    `{"external_id":"${card}\\ud800"}`,
+    "external_id: must be Unicode, without half of a surrogate pair",
+  ],
+  [
     "text where a number belongs",
     `{"paymentMethod":{"cc":{"exp_month":"${card}x"}}}`,
     "payment_method.cc.exp_month: must be an integer of 32 bits",
