@@ -1,4 +1,10 @@
-import { type DescMessage, fromBinary, fromJsonString, type Message } from "@bufbuild/protobuf";
+import {
+  type DescMessage,
+  fromBinary,
+  fromJson,
+  fromJsonString,
+  type Message,
+} from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
@@ -25,9 +31,22 @@ function decodeJson(type: DescMessage, text: string): Message {
   const excess = excessOfJson(text);
   if (excess) throw invalid(`the request ${excess}`);
   try {
-    return fromJsonString(type, text);
+    return readJson(type, text);
   } catch (error) {
     throw errorOfFault(type, error instanceof Error ? error.message : "");
+  }
+}
+
+function readJson(type: DescMessage, text: string): Message {
+  try {
+    return fromJsonString(type, text);
+  } catch (error) {
+    // Null is absent, but protobuf-es counts one as a member of a oneof.
+    if (!String(error).includes(": oneof set multiple times")) throw error;
+    return fromJson(
+      type,
+      JSON.parse(text, (_key, value) => value ?? undefined),
+    );
   }
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import type { CreatePaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { envelope, http2Call, start } from "./start.ts";
@@ -64,6 +65,16 @@ const refused: readonly (readonly [name: string, body: string, message: string])
     "payment_method: may hold only one of cc, cc_token, wallet, apple_pay, google_pay, decrypted_apple_pay, decrypted_google_pay",
   ],
   [
+    "two ways to pay beside a null",
+    `{"paymentMethod":{"apple_pay":null,"cc":{"number":"${card}"},"wallet":{}}}`,
+    "payment_method: may hold only one of cc, cc_token, wallet, apple_pay, google_pay, decrypted_apple_pay, decrypted_google_pay",
+  ],
+  [
+    "a null in a list beside one in a oneof",
+    '{"products":[null],"paymentMethod":{"cc":{},"wallet":null}}',
+    "products: must be a list without null, each item of its type",
+  ],
+  [
     "a wrong field of a message that several fields hold",
     `{"paymentMethod":{"ccToken":{"token":${card}}}}`,
     "payment_method: token must be a string",
@@ -120,6 +131,15 @@ for (const [name, body, message] of refused) {
     );
   });
 }
+
+test("null beside the member of a oneof is absent, as elsewhere", async () => {
+  await using started = await start();
+  const method = '{"wallet":null,"cc_token":{"token":"t"},"cc":null}';
+  const body = `{"amount":"1","currency":"UAH","mode":"PAYMENT_MODE_HOSTED","external_id":"o","payment_method":${method}}`;
+  await started.post("CreatePayment", body);
+  const request = started.calls[0]?.request as CreatePaymentRequest | undefined;
+  assert.equal(request?.paymentMethod?.method.case, "ccToken");
+});
 
 test("a wrong time names the fields that it may be", async () => {
   await using started = await start();
