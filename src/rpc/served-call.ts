@@ -67,7 +67,7 @@ export interface ServiceCall extends Call {
 }
 
 /** A call of a method that needs no credentials. */
-export type OpenCall = Pick<ServedCall, "signal" | "protocolName">;
+export type OpenCall = Pick<ServedCall, "signal">;
 
 /** Headers of the answer, also of an error; to be set before its first byte is written. */
 export type AnswerHeader = Pick<Headers, "set">;

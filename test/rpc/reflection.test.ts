@@ -212,6 +212,7 @@ test("each question passes admission like a call, and is refused when the proces
   let entered = 0;
   let full = false;
   const refused: string[] = [];
+  let counted = 0;
   await using started = await start(
     {},
     {
@@ -226,11 +227,15 @@ test("each question passes admission like a call, and is refused when the proces
           return admission.inFlight;
         },
       },
-      report: reportTo({ refused: ({ kind }) => void refused.push(kind) }),
+      report: reportTo({
+        refused: ({ kind }) => void refused.push(kind),
+        rpcBegan: () => void counted++,
+      }),
     },
   );
   await ask(started, questions(3));
   assert.equal(entered, 4, "the stream, and three questions");
+  assert.equal(counted, 1, "in metrics, the stream is one call");
   assert.equal(admission.inFlight, 0);
   entered = 0;
   full = true;

@@ -37,7 +37,7 @@ export interface ReflectionOptions {
   readonly admission: Admission;
   /** Longest that a stream lasts, in milliseconds: nobody needs credentials for it. */
   readonly streamMs: number;
-  /** Receives each question as if it were a call. */
+  /** Receives each question that is refused because of overload. */
   readonly report: Report;
 }
 
@@ -54,7 +54,7 @@ export function createReflection(
   return reflectionServices.map((service) => [
     service,
     {
-      serverReflectionInfo: (requests, call) => answers(requests, call, service, answerOf, options),
+      serverReflectionInfo: (requests, call) => answers(requests, call, answerOf, options),
     } satisfies Implementation<typeof ServerReflection, OpenCall>,
   ]);
 }
@@ -62,31 +62,19 @@ export function createReflection(
 async function* answers(
   requests: AsyncIterable<ServerReflectionRequest>,
   call: OpenCall,
-  service: DescService,
   answerOf: ReturnType<typeof createAnswers>,
   { admission, report, streamMs }: ReflectionOptions,
 ) {
-  const question = { service: service.typeName, method: "ServerReflectionInfo" };
   let questions = 0;
   for await (const request of untilEnd(requests, call.signal, streamMs)) {
     if (++questions > maxQuestions) throw tooMany();
-    report("rpcBegan", question);
-    const startedMs = performance.now();
-    let code: "OK" | "RESOURCE_EXHAUSTED" = "RESOURCE_EXHAUSTED";
+    const slot = await slotOf(call, admission, report);
     try {
-      const slot = await slotOf(call, admission, report);
-      try {
-        call.signal.throwIfAborted();
-        const messageResponse = answerOf(request.messageRequest);
-        code = "OK";
-        yield { validHost: request.host, originalRequest: request, messageResponse };
-      } finally {
-        slot.leave();
-      }
+      call.signal.throwIfAborted();
+      const messageResponse = answerOf(request.messageRequest);
+      yield { validHost: request.host, originalRequest: request, messageResponse };
     } finally {
-      const durationMs = performance.now() - startedMs;
-      const protocol = call.protocolName;
-      report("rpcEnded", { ...question, protocol, unary: false, code, durationMs });
+      slot.leave();
     }
   }
 }
