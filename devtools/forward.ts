@@ -60,9 +60,25 @@ export async function forward(
 
 /** Undefined for an event without a resource to write it from. */
 function bodyOf({ resource }: Event): Buffer | undefined {
-  if (resource.case === "payment") return Buffer.from(encode(PaymentSchema, resource.value));
+  if (resource.case === "payment") {
+    const body: Members = JSON.parse(encode(PaymentSchema, resource.value));
+    for (const { field, value } of resource.value.unrecognized) put(body, field.split("."), value);
+    return Buffer.from(JSON.stringify(body));
+  }
   if (resource.case === "payout") return Buffer.from(encode(PayoutSchema, resource.value));
   return undefined;
+}
+
+type Members = { [name: string]: Members | string };
+
+/** Puts back a word that the gateway does not know, at its path, such as `details.status`. */
+function put(body: Members, path: readonly string[], word: string): void {
+  const [name = "", ...rest] = path;
+  if (rest.length === 0) body[name] = word;
+  else {
+    body[name] ??= {};
+    put(body[name] as Members, rest, word);
+  }
 }
 
 async function post(

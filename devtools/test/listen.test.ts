@@ -19,13 +19,14 @@ const gateway = ofSuite(startTestGateway);
 function tell(
   externalId: string,
   status: string,
-  { publicUrl = gateway.publicUrl, kind = "payments" } = {},
+  { publicUrl = gateway.publicUrl, kind = "payments", operation = "payment" } = {},
 ): Promise<void> {
   const subject = `${externalId}-subject`;
   const payment = {
     external_id: externalId,
     details: { payment_id: subject, status, amount: "10.10", currency: "UAH" },
     payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
+    operation,
     surprise: "not in the contract",
   };
   const payout = { external_id: externalId, transaction_id: subject, status };
@@ -130,7 +131,9 @@ test("forwards signed callbacks, and retries each until 200 or --forward-attempt
     response.writeHead(statuses[external_id] ?? 500, { location: "/elsewhere" }).end();
   });
   const local = await serve(t, service);
-  for (const id of ["hook-1", "hook-2", "hook-3"]) await tell(id, "success");
+  await tell("hook-1", "success");
+  await tell("hook-2", "expired", { operation: "chargeback" });
+  await tell("hook-3", "success");
   await tell("hook-1", "success", { kind: "payouts" });
   const seen = listen(
     ...["--external-id", "hook-1", "hook-2", "hook-3", "--limit", "4"],
@@ -162,7 +165,10 @@ test("forwards signed callbacks, and retries each until 200 or --forward-attempt
     external_id: "hook-1",
     details: { payment_id: "hook-1-subject", status: "success", amount: "10.10", currency: "UAH" },
     payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
+    operation: "payment",
   });
+  const strange = JSON.parse(received[1]!.body.toString());
+  assert.deepEqual([strange.operation, strange.details.status], ["chargeback", "expired"]);
 });
 
 test("an unreachable gateway ends with 69, an invalid cursor with 64", async () => {
