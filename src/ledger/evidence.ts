@@ -43,8 +43,9 @@ export function evidenceOf(
   const isPaid =
     !mayBeSentYet && method === "CreatePayment" && states.some(succeeded) && isKept(known);
   if (isNamed(intent)) {
-    const named = states.find(({ subjectId }) => subjectId === intent.subjectId);
-    return isPaid || named?.rank === 2 ? { state: "closed", key: "keep" } : undefined;
+    const named = states.filter(({ subjectId }) => subjectId === intent.subjectId);
+    const isOver = named.length > 0 && named.every(({ rank }) => rank === 2);
+    return isPaid || isOver ? { state: "closed", key: "keep" } : undefined;
   }
   const found = claimed(intent, open, known);
   const own = found && intent.state === "running" && failed(found) ? undefined : found;

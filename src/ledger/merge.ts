@@ -36,15 +36,19 @@ export function merge(state: Step | undefined, entry: Step): Merge {
 type Step = Pick<Fact, "operationId" | "rank" | "status">;
 
 /**
- * Whether these are of one operation of an external id. Each refund of a payment is one of its own, if
- * it has an operation_id.
+ * Whether these are of one operation of an external id. A payment has several refunds, and several
+ * confirmations that each move a part of what is held: their operation_ids tell them apart. The answer
+ * to a confirmation may lack the operation_id that its callback has.
  */
 export function isSameOperation(one: OperationId, other: OperationId): boolean {
-  return (
-    one.subjectId === other.subjectId &&
-    one.operation === other.operation &&
-    (one.operation !== "refund" || one.operationId === other.operationId)
-  );
+  if (one.subjectId !== other.subjectId || one.operation !== other.operation) return false;
+  if (one.operationId === other.operationId) return true;
+  if (one.operation === "confirm") return isUnnamed(one) || isUnnamed(other);
+  return one.operation !== "refund";
 }
 
-type OperationId = Pick<Entry, "subjectId" | "operation" | "operationId">;
+function isUnnamed({ operationId, isAttempt }: OperationId): boolean {
+  return operationId === "" || isAttempt === true;
+}
+
+type OperationId = Pick<Entry, "subjectId" | "operation" | "operationId" | "isAttempt">;

@@ -64,7 +64,8 @@ const lookups: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>> = {
 
 async function probePayment({ upstream, intent, snapshot, options }: Lookup): Promise<Probed> {
   const state = snapshot?.operations.find(
-    (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
+    (state) =>
+      state.rank < 2 && state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
   );
   if (intent.state === "pending" && state?.operationId) {
     const probed = await probeOperation(upstream, intent, state, options);

@@ -73,6 +73,27 @@ describe("decisions of the ledger", () => {
       assert.equal(stateOn(await stored(refund("r-2", "5.00"))), "REFUNDED");
     });
 
+    it("adds up confirmations that each move a part, and a refund of one part is not all", async () => {
+      await holdBy("order-1", "call-1");
+      const confirm = (operationId: string, amount: string) =>
+        payment({ operation: "confirm", operationId, amount, status: "success" });
+      const answer = payment({ operation: "confirm", status: "success", source: "response" });
+      const states = await statesOf([
+        payment({ status: "success", amount: "10.00", source: "response", held: true }),
+        // It names no operation_id, as its callback does.
+        ...[answer, confirm("c-1", "6.00"), confirm("c-2", "4.00")],
+        ...[refund("r-1", "4.00"), refund("r-2", "6.00")],
+      ]);
+      const paid = ["PAID", "PAID", "PAID"];
+      assert.deepEqual(states, ["AUTHORIZED", ...paid, "PARTIALLY_REFUNDED", "REFUNDED"]);
+      const facts = await log.snapshot(account, EventKind.PAYMENT, "order-1");
+      const confirmed = facts?.operations.filter(({ operation }) => operation === "confirm");
+      assert.deepEqual(
+        confirmed?.map(({ amount }) => amount),
+        ["6.00", "4.00"],
+      );
+    });
+
     it("follows the answer that says whether it is held, not the note of a hold", async () => {
       await holdBy("order-1", "call-1");
       const states = await statesOf([

@@ -223,6 +223,8 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
     `${confirmed}; p1 failure confirm o1; a lost confirm; a?; ${aConfirmation}`,
     `${confirmed}; a lost confirm; p1 failure confirm o1; a?; ${aConfirmation}`,
   ],
+  "a confirmation that goes on is not over because an earlier one of its payment is":
+    "p1 success confirm o1; a lost confirm; p1 pending confirm o2; open a pending; p1 success confirm o2; open ",
   "a call whose answer named no payment continues as the payment that arrives":
     "a runs; a vague; a?; p1 pending; open a pending; p1 failure; open ",
   "a failure that may be that of either of two lost calls ends neither, until one is answered":
