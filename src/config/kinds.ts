@@ -96,9 +96,9 @@ export const address = kind("host:port, such as 127.0.0.1:4000 or [::1]:4000", (
 
 const isHttp = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? "");
 
-/** Paths are appended to it, so it has no trailing slash. */
+/** Paths are appended to it, so it has no trailing slash, and no line break that a URL would lose. */
 export const baseUrl = kind("an absolute http or https URL without a query", (text) =>
-  isHttp(text) && !/[?#]/.test(text) ? text.replace(/(?<!\/)\/+$/, "") : undefined,
+  isHttp(text) && !/[?#]/.test(text) ? new URL(text).href.replace(/(?<!\/)\/+$/, "") : undefined,
 );
 
 /** Used unchanged, unlike a base URL. It has no credentials, since a request would not send them. */
@@ -272,9 +272,11 @@ function jsonFile<T>(accepts: string, schema: z.ZodType<T>) {
     }
     const { data, error } = schema.safeParse(json);
     if (!error) return { path, content: data };
-    const problems = error.issues.map(({ path, message }) =>
-      path.length === 0 ? message : `${path.join(".")}: ${message}`,
-    );
+    const problems = error.issues.map((issue) => {
+      // What is wrong with a member's name is told within.
+      const { message } = issue.code === "invalid_key" ? (issue.issues[0] ?? issue) : issue;
+      return issue.path.length === 0 ? message : `${issue.path.join(".")}: ${message}`;
+    });
     throw new FileProblem(`${path}: ${problems.join("; ")}; accepted is ${accepts}`);
   });
 }
@@ -285,7 +287,9 @@ export const merchantsFile = jsonFile(
   "the path of a JSON file of merchant accounts by name",
   z
     .record(
-      z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "a name of letters, digits, _ and -, at most 64"),
+      z
+        .string()
+        .regex(/^[A-Za-z0-9_-]{1,64}$/, "is no name of letters, digits, _ and -, at most 64"),
       z.strictObject({
         login: z.string().regex(/^[^:]+$/, login.accepts),
         password: nonEmpty,

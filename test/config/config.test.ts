@@ -227,6 +227,16 @@ test("URLs may have credentials, several hosts, a database and a base path", () 
   }
 });
 
+test("a base URL is used as it is read: without blanks, a line break and slashes at its end", () => {
+  for (const value of [
+    "https://g.example/base//\n",
+    " https://g.example/base ",
+    "https://g.ex\nample/base",
+  ]) {
+    assert.equal(readConfig({ ...live, PUBLIC_URL: value }).publicUrl, "https://g.example/base");
+  }
+});
+
 test("all mistakes are told at once, a line for each", () => {
   const mistakes = mistakesOf({
     UPSTREAM_URL: "https://pay.example",
@@ -469,7 +479,7 @@ test("MERCHANTS_FILE configures several merchant accounts", () => {
   bad("{", /^MERCHANTS_FILE: .*not JSON/);
   bad("{}", /^MERCHANTS_FILE: .*names no merchant/);
   bad('{"a":{"login":"x"}}', /^MERCHANTS_FILE: .*a\.password/);
-  bad('{"a/b":{"login":"x","password":"y"}}', /^MERCHANTS_FILE/);
+  bad('{"a/b":{"login":"x","password":"y"}}', /^MERCHANTS_FILE: .*a\/b: is no name of letters/);
   bad('{"a":{"login":"x","password":"y","passwort":"z"}}', /^MERCHANTS_FILE/);
 });
 
