@@ -43,10 +43,7 @@ export async function checkUpstream(
   };
   try {
     const request = create(GetPayoutRequestSchema, { externalId: "payments-gateway-check" });
-    const payout = await upstream.getPayout(request, {
-      signal,
-      deadlineMs: Date.now() + maxMs,
-    });
+    const payout = await upstream.getPayout(request, { signal });
     if (payout.externalId === undefined && payout.transactionId === undefined) {
       return failed(
         `${url} answers, but not as the payments service does`,

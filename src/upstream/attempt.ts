@@ -137,8 +137,7 @@ export function createAttempts(options: AttemptOptions) {
         body: call.body ?? null,
       };
       const limits = {
-        ...{ signal, deadlineMs, timeoutMs },
-        maxResponseBytes,
+        ...{ signal, timeoutMs, maxResponseBytes },
         // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
         count: money ? undefined : count,
         finishOnceSent: money !== undefined,

@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { errorOfAbort, type GatewayError, unlessAborted } from "../errors.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { startTimer } from "../net/timer.ts";
 import { noReport } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { type Attempted, createAttempts } from "./attempt.ts";
@@ -10,7 +9,7 @@ import { createBreakers } from "./breakers.ts";
 import { calls } from "./calls.ts";
 import { createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
-import { deadlinePassed, unavailable } from "./outcome.ts";
+import { unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
 import { createRetryBudget, decideRetry } from "./retry.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
@@ -87,25 +86,15 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     { caller, signal, deadlineMs = Infinity }: SendOptions,
   ): Promise<Result> {
     if (signal.aborted) throw errorOfAbort(signal);
-    if (deadlineMs <= Date.now()) throw deadlinePassed();
     // The key names the caller, so that no caller waits for another caller's turn.
     const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
-    // Each caller stops waiting by its own signal and deadline.
-    const gone = new AbortController();
-    const onAbort = () => gone.abort(errorOfAbort(signal));
-    signal.addEventListener("abort", onAbort);
-    const stopTimer = startTimer(deadlineMs - Date.now(), () => gone.abort(deadlinePassed()));
-    try {
-      const { answer, waitBudget } = reads.join(JSON.stringify(parts), gone.signal, (signal) => {
-        const waitBudget = { signal, deadlineMs };
-        return { answer: read(call, caller, waitBudget), waitBudget };
-      });
-      waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
-      return (await unlessAborted(answer, gone.signal)) as Result;
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-      stopTimer();
-    }
+    const { answer, waitBudget } = reads.join(JSON.stringify(parts), signal, (signal) => {
+      const waitBudget = { signal, deadlineMs };
+      return { answer: read(call, caller, waitBudget), waitBudget };
+    });
+    waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
+    // Each caller stops waiting by its own signal.
+    return (await unlessAborted(answer, signal, () => errorOfAbort(signal))) as Result;
   }
 
   /** undici's `close` alone would also wait for connections that no request needs any more. */

@@ -5,7 +5,6 @@ import { intakeLimits } from "../net/intake-limits.ts";
 import type { BufferedBytes, Droppable } from "../net/memory-budget.ts";
 import { onePerTurn } from "../net/spread-over-turns.ts";
 import { startTimer } from "../net/timer.ts";
-import { deadlinePassed } from "./outcome.ts";
 
 export interface HttpRequest {
   readonly method: Dispatcher.HttpMethod;
@@ -34,23 +33,21 @@ const largeBytes = 16 * 1024;
 
 export interface ExchangeOptions {
   readonly signal: AbortSignal;
-  /** The caller's deadline, in milliseconds since the epoch. */
-  readonly deadlineMs?: number | undefined;
   /** Longest the whole exchange may take, the answer's last byte included. */
   readonly timeoutMs: number;
   /** Largest body of an answer; a piece counts as at least `intakeLimits.smallBytes`. */
   readonly maxResponseBytes: number;
   /** Registers the answer in the process's budget of memory, which may drop it. */
   readonly count?: ((answer: Droppable) => BufferedBytes) | undefined;
-  /** Once the request is written, only the time-out ends the exchange, not signal or deadline. */
+  /** Once the request is written, only the time-out ends the exchange, not the signal. */
   readonly finishOnceSent: boolean;
   /** Called once, right before the request's first byte is written; if it throws, none is. */
   readonly onSent?: (() => void) | undefined;
 }
 
 /**
- * Why there is no answer. `caller`: the signal aborted or the deadline passed. `kept`: the gateway
- * did not let the request out.
+ * Why there is no answer. `caller`: the signal aborted. `kept`: the gateway did not let the request
+ * out.
  */
 export type FailureKind = "caller" | "kept" | "timeout" | "connection" | "tooLarge";
 
@@ -102,7 +99,6 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   #counted = 0;
   #buffered: BufferedBytes | undefined;
   #stopTimeout: (() => void) | undefined;
-  #stopDeadline: (() => void) | undefined;
 
   constructor(
     options: ExchangeOptions,
@@ -115,17 +111,13 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   }
 
   begin(dispatcher: Pick<Dispatcher, "dispatch">, request: HttpRequest): void {
-    const { signal, deadlineMs, timeoutMs } = this.#options;
-    const left = (deadlineMs ?? Infinity) - Date.now();
-    if (signal.aborted || left <= 0) {
-      this.#fail("caller", signal.aborted ? errorOfAbort(signal) : deadlinePassed());
+    const { signal, timeoutMs } = this.#options;
+    if (signal.aborted) {
+      this.#onAbort();
       return;
     }
     signal.addEventListener("abort", this.#onAbort);
     this.#stopTimeout = startTimer(timeoutMs, () => this.#fail("timeout", undefined));
-    if (deadlineMs !== undefined) {
-      this.#stopDeadline = startTimer(left, () => this.#fail("caller", deadlinePassed()));
-    }
     dispatcher.dispatch(request, this);
   }
 
@@ -202,7 +194,6 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
 
   #letCallerGo(): void {
     this.#options.signal.removeEventListener("abort", this.#onAbort);
-    this.#stopDeadline?.();
   }
 }
 

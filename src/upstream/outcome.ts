@@ -30,8 +30,3 @@ export function unavailable(message: string, cause: unknown): GatewayError {
   const details = { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs: unavailableRetryMs, cause };
   return new GatewayError("UNAVAILABLE", message, details);
 }
-
-/** The error of a call whose caller's deadline passed. */
-export function deadlinePassed(): GatewayError {
-  return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed");
-}

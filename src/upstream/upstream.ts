@@ -57,7 +57,10 @@ export interface SendOptions {
    * down to the socket.
    */
   readonly signal: AbortSignal;
-  /** The caller's deadline, in milliseconds since the epoch. */
+  /**
+   * When `signal` will abort, in milliseconds since the epoch: no call waits for a token, or is
+   * retried, that would come too late.
+   */
   readonly deadlineMs?: number | undefined;
   /** Whose turn at the account's budget the call takes. Calls without a caller share turns. */
   readonly caller?: TurnTaker | undefined;
