@@ -1,51 +1,30 @@
-import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { create, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { type CustomerIdentity, CustomerIdentitySchema } from "../gen/payments/v1/customer_pb.ts";
-import {
-  DeactivateSubscriptionRequestSchema,
-  UpdateSubscriptionRequestSchema,
-} from "../gen/payments/v1/subscription_service_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
-import {
-  DeleteWalletItemRequestSchema,
-  FindWalletItemsRequestSchema,
-  GetConfirmationStatusRequestSchema,
-} from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { sendOptions } from "./money-calls.ts";
-import { validate } from "./validate.ts";
 
 /** The wallets and the billing subscriptions of customers. */
-export function customerCases(context: Context) {
-  const { upstreamOf } = context;
+export function customerCases({ upstreamOf }: Context) {
   return {
     async findWalletItems(request, call) {
-      const asked = forCustomer(FindWalletItemsRequestSchema, request, call);
-      const items = await upstreamOf(call).findWalletItems(asked, sendOptions(call));
+      const items = await upstreamOf(call).findWalletItems(request, sendOptions(call));
       return items.map((item) => withoutPan(item, call));
     },
 
     async getConfirmationStatus(request, call) {
-      const asked = forCustomer(GetConfirmationStatusRequestSchema, request, call);
-      const item = await upstreamOf(call).getConfirmationStatus(asked, sendOptions(call));
+      const item = await upstreamOf(call).getConfirmationStatus(request, sendOptions(call));
       return item && withoutPan(item, call);
     },
 
-    async deleteWalletItem(request, call) {
-      const asked = forCustomer(DeleteWalletItemRequestSchema, request, call);
-      return upstreamOf(call).deleteWalletItem(asked, sendOptions(call));
-    },
-
-    async updateSubscription(request, call) {
-      const asked = forCustomer(UpdateSubscriptionRequestSchema, request, call);
-      return upstreamOf(call).updateSubscription(asked, sendOptions(call));
-    },
-
-    async deactivateSubscription(request, call) {
-      const asked = forCustomer(DeactivateSubscriptionRequestSchema, request, call);
-      return upstreamOf(call).deactivateSubscription(asked, sendOptions(call));
-    },
+    deleteWalletItem: (request, call) =>
+      upstreamOf(call).deleteWalletItem(request, sendOptions(call)),
+    updateSubscription: (request, call) =>
+      upstreamOf(call).updateSubscription(request, sendOptions(call)),
+    deactivateSubscription: (request, call) =>
+      upstreamOf(call).deactivateSubscription(request, sendOptions(call)),
   } satisfies Partial<Core>;
 }
 
@@ -57,21 +36,21 @@ function withoutPan(item: WalletItem, call: Call): WalletItem {
   return { ...item, card };
 }
 
+/** Whether the requests of a method name a customer. */
+export function isForCustomer({ input }: DescMethod): boolean {
+  return input.fields.some(({ message }) => message === CustomerIdentitySchema);
+}
+
 /**
- * The request, checked, with the customer that the call is for. A customer-bound caller acts only
- * for the customer of its token. A customer token from `X-CUSTOMER-AUTH` is forwarded unchanged,
- * and then alone identifies the customer to the service.
+ * The request with the customer that the call is for. A customer-bound caller acts only for the
+ * customer of its token. A customer token from `X-CUSTOMER-AUTH` is forwarded unchanged, and then
+ * alone identifies the customer to the service.
  * @throws GatewayError PERMISSION_DENIED when a customer-bound caller names anybody else
  */
-function forCustomer<Desc extends DescMessage>(
-  schema: Desc,
-  request: MessageShape<Desc> & { readonly customer?: CustomerIdentity | undefined },
-  call: Call,
-): MessageShape<Desc> {
-  const customer = customerOf(call, request.customer);
-  const asked = { ...request, ...(customer && { customer }) };
-  validate(schema, asked);
-  return asked;
+export function forCustomer<Request extends Message>(request: Request, call: Call): Request {
+  const { customer: given } = request as { readonly customer?: CustomerIdentity };
+  const customer = customerOf(call, given);
+  return customer ? { ...request, customer } : request;
 }
 
 function customerOf(

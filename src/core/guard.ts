@@ -12,6 +12,7 @@ import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { authorize } from "./authorize.ts";
 import type { CoreOptions } from "./context.ts";
 import type { Call, Core } from "./core.ts";
+import { forCustomer, isForCustomer } from "./customer.ts";
 import { observedStream } from "./observed-streams.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { validate } from "./validate.ts";
@@ -31,21 +32,15 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
   payoutHistory: PayoutService.method.getPayout,
 };
 
-/**
- * Use cases whose request is not checked here: it is none of the contract, or `customer.ts` checks
- * it once it names the customer.
- */
-const checkedElsewhere: ReadonlySet<GuardedCase> = new Set([
-  ...(["paymentEvents", "paymentHistory", "payoutHistory"] as const),
-  ...(["findWalletItems", "getConfirmationStatus", "deleteWalletItem"] as const),
-  ...(["updateSubscription", "deactivateSubscription"] as const),
-]);
+/** Use cases whose request is none of the contract, so that no rules are about it. */
+const ownRequests: readonly string[] = ["paymentEvents", "paymentHistory", "payoutHistory"];
 
 /**
  * Wraps the use cases in the one place where callers and requests are checked: a call's scope is
- * checked before its request is looked at, no use case gets a request that breaks the rules in the
- * proto, and streams count against the caller's limit and are observed. Here the
- * edges also hear, for their records, what a call is about.
+ * checked before its request is looked at, a request about a customer names the one that its caller
+ * may act for, no use case gets a request that breaks the rules in the proto, and streams count
+ * against the caller's limit and are observed. Here the edges also hear, for their records, what a
+ * call is about.
  */
 export function guarded(
   cases: Pick<Core, GuardedCase>,
@@ -78,11 +73,14 @@ export function guarded(
     }
     const stream = (request: unknown, call: Call) =>
       observedStream((ownCall) => events(request, ownCall), call, observers);
-    const answer = (...args: unknown[]) => {
+    const namesCustomer = isForCustomer(method);
+    const answer = (given: Message, ...more: unknown[]) => {
       try {
-        check(args[0], args.at(-1) as Call);
-        if (!checkedElsewhere.has(name)) validate(method.input, args[0] as Message);
-        return Promise.resolve(run(...args));
+        const call = more.at(-1) as Call;
+        check(given, call);
+        const request = namesCustomer ? forCustomer(given, call) : given;
+        if (!ownRequests.includes(name)) validate(method.input, request);
+        return Promise.resolve(run(request, ...more));
       } catch (error) {
         return Promise.reject(error);
       }

@@ -90,7 +90,7 @@ test("no use case runs for a caller without its scope", async () => {
   const nobody = { ...everything, scopes: new Set<never>() };
   for (const name of names) await assert.rejects(start(name, nobody), isDenied("SCOPE_MISSING"));
   assert.equal(ran.length, 0);
-  // Nor does one whose request breaks the rules, unless it completes its request first.
+  // Nor does one whose request breaks the rules.
   const isInvalid = (error: unknown) =>
     error instanceof GatewayError && error.details.reason === "INVALID_FIELDS";
   for (const name of names) {
@@ -110,6 +110,8 @@ test("no use case runs for a caller without its scope", async () => {
 const invalid: readonly GuardedCase[] = [
   ...(["createPayment", "createRecurrentPayment", "requestPayout", "getOperation"] as const),
   ...(["listEvents", "createWatchToken"] as const),
+  ...(["findWalletItems", "getConfirmationStatus", "deleteWalletItem"] as const),
+  ...(["updateSubscription", "deactivateSubscription"] as const),
 ];
 
 test("a call's record hears its external_id in a form that a log may hold, unless that is off", async () => {
