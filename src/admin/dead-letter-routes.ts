@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { DeadLetters } from "./dead-letters.ts";
 import { requireJson } from "./json-body.ts";
-import { type Operator, read } from "./operator.ts";
+import { accountOf, type Operator, read } from "./operator.ts";
 
 /** A response. A string body is sent unchanged, any other body as JSON. */
 export interface AdminAnswer {
@@ -59,13 +59,12 @@ export async function answerDeadLetters(
 
 async function answerList(
   letters: DeadLetters,
-  { accounts }: Operator,
+  operator: Operator,
   query: URLSearchParams,
 ): Promise<AdminAnswer> {
   const { account, ...listed } = read(listQuery, Object.fromEntries(query), "the query");
-  // An account that the operator may not see is listed as one without letters.
-  const seen = accounts.filter((name) => account === undefined || name === account);
-  return { status: 200, body: await letters.list({ ...listed, accounts: seen }) };
+  const accounts = account === undefined ? operator.accounts : [accountOf(operator, account)];
+  return { status: 200, body: await letters.list({ ...listed, accounts }) };
 }
 
 const maxListed = 1_000;

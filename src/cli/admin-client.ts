@@ -8,6 +8,7 @@ import { addCredentialOptions, agentOf, credentialOf, urlOption } from "./gatewa
 import { interruption } from "./interrupt.ts";
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
+import { printable } from "./terminal.ts";
 
 /** The address of a gateway's admin listener, and the credential to send. */
 export interface AdminOptions {
@@ -75,15 +76,20 @@ export function createAskAdmin(
     const text = await textOf(response).catch(() => "");
     const body: unknown = status === 204 ? {} : jsonOf(text);
     if (status === 401 || status === 403) {
-      throw new CommandError(
-        `the admin listener refuses (${status}): it requires a key with the scope admin in PAYMENTS_GATEWAY_KEY or --key-file`,
-      );
+      const { error: said = "a key with the scope admin is required" } = (body ?? {}) as Refusal;
+      const advice = status === 401 ? ": set PAYMENTS_GATEWAY_KEY, or give --key-file" : "";
+      throw new CommandError(`the admin listener refuses (${status}): ${printable(said)}${advice}`);
     }
     if (status === 503)
       throw new CommandError("the event store is out of reach", exitCodes.unavailable);
     if (body === undefined) throw notAnAdminListener(adminUrl);
     return { status, body };
   };
+}
+
+/** What the listener says of a request that it refuses. */
+interface Refusal {
+  readonly error?: string;
 }
 
 /** Undefined if the text is not JSON. */

@@ -165,9 +165,16 @@ test("sends its key to the admin listener, and explains when the key is refused"
   for (const env of [{}, { PAYMENTS_GATEWAY_KEY: "k-other" }]) {
     const { code, err } = await list(env as Record<string, string>);
     assert.equal(code, 1);
-    assert.match(err, /refuses \(403\): it requires a key with the scope admin/);
+    assert.match(err, /refuses \(403\): a key with the scope admin is required/);
     assert.ok(!err.includes("k-other"));
   }
+});
+
+test("says what the admin listener refuses, such as an account that does not exist", async (t) => {
+  const error = "the account is unknown or not yours";
+  const at = await adminOf(t, () => [403, { error }]);
+  const { code, err } = await run(["dead-letters", "list", "--account", "shpo", ...at]);
+  assert.deepEqual([code, err], [1, `error: the admin listener refuses (403): ${error}\n`]);
 });
 
 test("an ambiguous id ends with 64, an unreachable store or listener with 69", async (t) => {

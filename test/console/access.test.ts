@@ -184,8 +184,7 @@ describe("with authentication on", () => {
     const replay: Operation = ["POST", `/dead-letters/shop/${id}/replay`, "{}"];
     assert.equal(await statusOf(guarded, replay, headers), 404);
     assert.equal(await statusOf(guarded, ["DELETE", `/dead-letters/shop/${id}`], headers), 404);
-    const [, ofShop] = await get("/dead-letters?account=shop");
-    assert.deepEqual([ofShop.dead_letters, ofShop.total], [[], 0]);
+    assert.equal((await get("/dead-letters?account=shop"))[0], 403);
     const query: Operation = ["POST", "/graphql", graphql];
     assert.equal(await statusOf(guarded, query, headers), 403);
     const asked: Operation = ["POST", "/api/resend-callback", about];
