@@ -13,6 +13,7 @@ import type { SubscriptionService } from "../gen/payments/v1/subscription_servic
 import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
 import type { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Push } from "../ledger/log.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
 export type { Push } from "../ledger/log.ts";
@@ -83,6 +84,7 @@ export interface HistoryPage {
 }
 
 export interface HistoryOf extends HistoryPage {
+  readonly kind: Kind;
   readonly externalId: string;
 }
 
@@ -145,12 +147,8 @@ export interface Core {
   /** The list of `listPayments`, with all that `getPayment` tells of each. */
   paymentList: Case<"listPayments", Listing<GetPaymentResponse>>;
   watchPayment: Watch<"watchPayment">;
-  /** The newest `limit` kept events of a payment, oldest first. */
-  paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
-  paymentHistory(of: HistoryOf, call: Call): Promise<History>;
 
   requestPayout: Case<"requestPayout", PayoutAnswer>;
-  payoutHistory(of: HistoryOf, call: Call): Promise<History>;
   getPayout: Case<"getPayout">;
   listPayouts: Case<"listPayouts">;
   /** The list of `listPayouts`: as the gateway knows each, without asking the service. */
@@ -169,6 +167,7 @@ export interface Core {
   getOperation: Case<"getOperation", Operation>;
 
   listEvents: Case<"listEvents">;
+  history(of: HistoryOf, call: Call): Promise<History>;
   streamEvents: Watch<"streamEvents">;
   createWatchToken: Case<"createWatchToken">;
 

@@ -26,14 +26,9 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
   ...{ ...SubscriptionService.method, ...OperationService.method, ...EventService.method },
   // Several use cases of one method.
   paymentList: PaymentService.method.listPayments,
-  paymentEvents: PaymentService.method.getPayment,
-  paymentHistory: PaymentService.method.getPayment,
   payoutList: PayoutService.method.listPayouts,
-  payoutHistory: PayoutService.method.getPayout,
+  history: EventService.method.listEvents,
 };
-
-/** Use cases whose request is none of the contract, so that no rules are about it. */
-const ownRequests: readonly string[] = ["paymentEvents", "paymentHistory", "payoutHistory"];
 
 /**
  * Wraps the use cases in the one place where callers and requests are checked: a call's scope is
@@ -56,7 +51,7 @@ export function guarded(
   };
   const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
   const guards = all.map(([name, method]) => {
-    const run = cases[name] as (...args: unknown[]) => unknown;
+    const run = cases[name] as (request: unknown, call: Call) => unknown;
     const check = (request: unknown, call: Call) => {
       note(request, call);
       authorize(call, method, request);
@@ -74,13 +69,13 @@ export function guarded(
     const stream = (request: unknown, call: Call) =>
       observedStream((ownCall) => events(request, ownCall), call, observers);
     const namesCustomer = isForCustomer(method);
-    const answer = (given: Message, ...more: unknown[]) => {
+    const answer = (given: Message, call: Call) => {
       try {
-        const call = more.at(-1) as Call;
         check(given, call);
         const request = namesCustomer ? forCustomer(given, call) : given;
-        if (!ownRequests.includes(name)) validate(method.input, request);
-        return Promise.resolve(run(request, ...more));
+        // What a history is of is no message of the contract, so no rules are about it.
+        if (name !== "history") validate(method.input, request);
+        return Promise.resolve(run(request, call));
       } catch (error) {
         return Promise.reject(error);
       }
@@ -91,7 +86,6 @@ export function guarded(
 }
 
 function externalIdOf(request: unknown): string | undefined {
-  if (typeof request === "string") return request;
   const { externalId, order } = request as {
     readonly externalId?: string;
     readonly order?: { readonly externalId: string };

@@ -25,10 +25,9 @@ const maxPageSize = 1_000;
  * @throws GatewayError INVALID_ARGUMENT for a text that is not a token of this list, OUT_OF_RANGE
  * for a token that is no longer valid
  */
-export async function history(
-  log: EventLog,
-  kind: Kind,
-  { externalId, newestFirst, first, after }: HistoryOf,
+async function history(
+  { log }: Context,
+  { kind, externalId, newestFirst, first, after }: HistoryOf,
   { caller: { account }, signal }: Call,
   field = "after",
 ): Promise<History> {
@@ -82,11 +81,13 @@ export function eventCases(context: Context) {
     streamEvents: (request, call) =>
       stream(context, call, { kinds: request.kinds, after: request.afterCursor }),
 
+    history: (of, call) => history(context, of, call),
+
     async listEvents(request, call) {
       const { externalId, newestFirst, pageToken: after } = request;
       const first = Math.min(request.pageSize || defaultPageSize, maxPageSize);
-      const of = { externalId, newestFirst, first, after };
-      const page = await history(context.log, kindOf(request.kind), of, call, "page_token");
+      const of = { kind: kindOf(request.kind), externalId, newestFirst, first, after };
+      const page = await history(context, of, call, "page_token");
       const last = page.hasNextPage ? page.edges.at(-1) : undefined;
       return create(ListEventsResponseSchema, {
         events: page.edges.map(({ node }) => node),

@@ -36,7 +36,6 @@ import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
 import { declinedConfirmation } from "./declined-confirmation.ts";
-import { history } from "./list-events.ts";
 import { listKnown, rowsOf } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
@@ -45,7 +44,7 @@ import { watch } from "./watch.ts";
 
 /** Payments: create, confirm, look up, watch; and the operations of alternative payments. */
 export function paymentCases(context: Context) {
-  const { log, moneyCalls } = context;
+  const { moneyCalls } = context;
 
   /** Makes a call that moves money; its answer becomes an event. */
   async function pay<Request extends PaymentRequest>(
@@ -130,14 +129,6 @@ export function paymentCases(context: Context) {
     paymentList: list,
 
     watchPayment: (request, call) => watch(context, call, EventKind.PAYMENT, request),
-
-    async paymentEvents(externalId, limit, call) {
-      return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);
-    },
-
-    async paymentHistory(of, call) {
-      return history(log, EventKind.PAYMENT, of, call);
-    },
 
     async getOperation(request, call) {
       return context.upstreamOf(call).getOperation(request, sendOptions(call));

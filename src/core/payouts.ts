@@ -19,7 +19,6 @@ import { explained, openCallsOf, outcomeFlags, standingOf } from "../ledger/open
 import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
-import { history } from "./list-events.ts";
 import { listKnown, rowsOf } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
@@ -28,7 +27,7 @@ import { watch } from "./watch.ts";
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context) {
-  const { log, moneyCalls } = context;
+  const { moneyCalls } = context;
 
   function list(request: ListPayoutsRequest, call: Call) {
     const stateOf = (state: number) => stateOfPayout(state as PayoutState);
@@ -57,10 +56,6 @@ export function payoutCases(context: Context) {
       const answered = await moneyAnswer(context, call, about, waitUntil, made);
       const { answer: payout, payoutState: state, cursor } = answered;
       return { payout, state, cursor };
-    },
-
-    async payoutHistory(of, call) {
-      return history(log, EventKind.PAYOUT, of, call);
     },
 
     getPayout: (request, call) => lookUp(context, request, call),

@@ -2,7 +2,6 @@ import { create, toJsonString } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
 import type { Call, Core, History, HistoryPage, Listing } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
-import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
 import {
@@ -29,7 +28,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../gen/payments/v1/wallet_service_pb.ts";
-import type { KindName } from "../model/kinds.ts";
+import { type KindName, kindNamed } from "../model/kinds.ts";
 
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
@@ -143,19 +142,10 @@ export class Loaders {
     });
   }
 
-  paymentEvents(externalId: string, limit: number): Promise<Event[]> {
-    return this.#read("paymentEvents", [externalId, limit], () =>
-      this.#core.paymentEvents(externalId, limit, this.#call),
-    );
-  }
-
   history(kind: KindName, externalId: string, page: HistoryPage): Promise<History> {
     return this.#read("history", [kind, externalId, page], async () => {
       if (!externalId) return noHistory;
-      const of = { ...page, externalId };
-      return kind === "payment"
-        ? this.#core.paymentHistory(of, this.#call)
-        : this.#core.payoutHistory(of, this.#call);
+      return this.#core.history({ ...page, kind: kindNamed(kind), externalId }, this.#call);
     });
   }
 

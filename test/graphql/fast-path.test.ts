@@ -77,7 +77,7 @@ const methods: Partial<Core> = {
     failOrNot(externalId);
     return create(OperationSchema, { id: "o" });
   },
-  paymentEvents: async () => [],
+  history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
   findWalletItems: async () => [create(WalletItemSchema, { name: "w" })],
   createPayment: async ({ externalId, amount }: CreatePaymentRequest) => {
     failOrNot(externalId);

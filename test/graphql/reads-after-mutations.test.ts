@@ -37,14 +37,16 @@ const payment = create(PaymentSchema, { externalId: "e", details: { operationId:
 const payout = create(PayoutSchema, { externalId: "e", transactionId: "t" });
 const at = timestampFromMs(1_795_255_200_000);
 
-function historyOf(kind: EventKind, resource: Event["resource"]) {
+function historyOf(kind: EventKind) {
+  const resource: Event["resource"] =
+    kind === EventKind.PAYMENT
+      ? { case: "payment", value: payment }
+      : { case: "payout", value: payout };
   const { CALLBACK: source } = EventSource;
   const ids = { cursor: "c", externalId: "e" };
   const node = create(EventSchema, { kind, source, ...ids, receivedAt: at, resource });
   return { edges: [{ cursor: "p", node }], hasNextPage: false, hasPreviousPage: false };
 }
-const paymentHistory = historyOf(EventKind.PAYMENT, { case: "payment", value: payment });
-const payoutHistory = historyOf(EventKind.PAYOUT, { case: "payout", value: payout });
 
 const mutations = {
   createPayment: async () => answeredPayment(payment),
@@ -62,9 +64,7 @@ const mutations = {
 const reads = {
   getPayment: async () =>
     create(GetPaymentResponseSchema, { payment, operations: [{ operationId: "op" }] }),
-  paymentEvents: async () => paymentHistory.edges.map(({ node }) => node),
-  paymentHistory: async () => paymentHistory,
-  payoutHistory: async () => payoutHistory,
+  history: async ({ kind }) => historyOf(kind),
   getOperation: async () => create(OperationSchema, { id: "op" }),
 } satisfies Partial<Core>;
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "graphql-sse";
 import { GatewayError } from "../../src/errors.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import {
   type PaymentOperation,
@@ -98,7 +99,13 @@ test("a payment links to its operation and to its events", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => known({ externalId: "order-1", details: { operationId: "op-1" } }),
     getOperation: async () => create(OperationSchema, { id: "op-1" }),
-    paymentEvents: async () => [paymentEvent("c-1", PaymentStatus.SUCCESS)],
+    history: async () => ({
+      edges: [2, 1].map((n) => ({
+        cursor: "",
+        node: paymentEvent(`c-${n}`, PaymentStatus.SUCCESS),
+      })),
+      ...{ hasNextPage: false, hasPreviousPage: false },
+    }),
   });
   const answer = await gateway.run(`{ payment(externalId: "order-1") {
     operationInfo { id }
@@ -107,16 +114,17 @@ test("a payment links to its operation and to its events", async (t) => {
       payment { details { status } }
     }
   } }`);
-  const event = {
-    ...{ __typename: "PaymentEvent", cursor: "c-1", kind: "PAYMENT", externalId: "order-1" },
+  const event = (cursor: string) => ({
+    ...{ __typename: "PaymentEvent", cursor, kind: "PAYMENT", externalId: "order-1" },
     ...{ paymentId: "pay-1", source: "CALLBACK", receivedAt: "2026-11-21T10:00:00Z", final: true },
     payment: { details: { status: "SUCCESS" } },
-  };
-  assert.deepEqual(answer, {
-    data: { payment: { operationInfo: { id: "op-1" }, events: [event] } },
   });
-  const events = gateway.seen().find(({ method }) => method === "paymentEvents");
-  assert.deepEqual(events?.args.slice(0, 2), ["order-1", 3]);
+  assert.deepEqual(answer, {
+    data: { payment: { operationInfo: { id: "op-1" }, events: [event("c-1"), event("c-2")] } },
+  });
+  const events = gateway.seen().find(({ method }) => method === "history");
+  const page = { first: 3, after: "", newestFirst: true };
+  assert.deepEqual(events?.args[0], { kind: EventKind.PAYMENT, externalId: "order-1", ...page });
 });
 
 test("links of a payment without an operation, or to a missing one, are null or empty", async (t) => {
@@ -124,7 +132,7 @@ test("links of a payment without an operation, or to a missing one, are null or 
     getPayment: async ({ externalId }) =>
       known(externalId === "bare" ? {} : { externalId, details: { operationId: "op" } }),
     getOperation: notFound,
-    paymentEvents: async () => [],
+    history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
   });
   assert.deepEqual(
     await gateway.run(`{
@@ -166,7 +174,7 @@ test("rateLimit returns the request budget", async (t) => {
 test("Payment.events accepts 1 to 100 as `first`", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => known({ externalId: "e" }),
-    paymentEvents: async () => [],
+    history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
   });
   for (const [first, code] of [
     [0, "BAD_USER_INPUT"],

@@ -91,13 +91,15 @@ builder.objectFields(Payment, (t) => ({
         defaultValue: 20,
       }),
     },
-    resolve: (payment, { first }, { loaders }) => {
-      const externalId = loaders.externalIdOf(payment);
+    async resolve(payment, { first }, { loaders }) {
       const limit = first ?? 20;
       if (limit < 1 || limit > maxEvents) {
         throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
       }
-      return externalId ? loaders.of(payment).paymentEvents(externalId, limit) : [];
+      const page = { first: limit, after: "", newestFirst: true };
+      const externalId = loaders.externalIdOf(payment);
+      const { edges } = await loaders.of(payment).history("payment", externalId, page);
+      return edges.map(({ node }) => node).reverse();
     },
   }),
 }));
