@@ -51,7 +51,6 @@ const runLimitMs = Number(values["run-limit"]) * 1_000;
  * beside them. For example, Redis counts as away if it answers after 250 ms.
  */
 const calm = [
-  /^test\/gateway\/replicas\.test\.ts$/,
   /^test\/hardening\/(intake|overload)\.test\.ts$/,
   /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
 ];

@@ -13,7 +13,7 @@ function call(externalId: string, beganMs: number, answer: Partial<CallRecord>):
 function logged(cursor: string, callback?: string): LoggedEvent {
   return { cursor, storedMs: 0, externalId: `of ${cursor}`, state: "PAID", callback };
 }
-const arrived = (externalId: string, atMs: number) => ({ externalId, atMs, charged: true });
+const arrived = (externalId: string, atMs: number) => ({ externalId, atMs });
 const answers = (...all: number[]) => all.map((status) => ({ atMs: 0, status }));
 
 const [first, second, third] = [logged("1", "c-1"), logged("2"), logged("3", "c-2")];

@@ -26,6 +26,7 @@ interface Case {
 const short: readonly Case[] = [
   { kind: "sentinel", name: "primary killed, a Sentinel frozen", seed: 0 },
   { kind: "cluster", name: "primary killed", seed: 1 },
+  { kind: "alone", name: "a gateway killed", seed: 0 },
 ];
 const long = (topologies as Topology["kind"][]).flatMap((kind) =>
   Object.keys(faults[kind])
@@ -36,7 +37,7 @@ const cases = FAULTS === "long" ? long : short;
 /** The short form has a load that leaves the machine time for other tests. */
 const everyMs = FAULTS === "long" ? undefined : 60;
 
-describe("three gateways through a fault of Redis", { skip: withoutRedis }, () => {
+describe("three gateways through a fault", { skip: withoutRedis }, () => {
   const rows: string[] = [];
   after(() => {
     console.log("| Redis | fault | seed | callbacks | 503 | payments | unknown | shown | broken |");

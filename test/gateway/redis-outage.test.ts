@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
+import { Code } from "@connectrpc/connect";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
 import { withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
+import { clientOf, paymentRequest } from "./callers.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 interface Readiness {
@@ -13,12 +16,13 @@ interface Readiness {
 describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   after(killSpawned);
 
-  it("is logged once, shown by /readyz and metrics, and writes nothing to standard error", async (t) => {
+  it("is logged once, shown by /readyz and metrics, and keeps no payment without a key from its way", async (t) => {
     // Sentinel starts no failover within ten minutes, so that killing all servers is one outage.
     const set = await startSentinelSet([], 600_000);
     t.after(() => set.close());
     const gateway = spawnCli(["serve"], { ...freePorts, REDIS_URL: set.url });
-    const { admin = "" } = await gateway.ready;
+    const { admin = "", rpc = "" } = await gateway.ready;
+    const payments = clientOf(PaymentService, { rpcUrl: rpc });
     const readiness = async () => {
       const response = await fetch(`${admin}/readyz`);
       assert.equal(response.status, 200, "traffic is not turned away");
@@ -44,6 +48,11 @@ describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
     assert.equal(await metric("redis_up"), 0);
     await until(async () => (await metric("redis_away_seconds")) > 2);
     assert.equal((await fetch(`${admin}/healthz`)).status, 200);
+    const keyed = { headers: { "idempotency-key": "k" } };
+    const refused = payments.createPayment(paymentRequest("keyed"), keyed);
+    await assert.rejects(refused, { code: Code.Unavailable });
+    // Its share of the budget starts empty, since other gateways may have just spent theirs.
+    await until(() => payments.createPayment(paymentRequest("alone")));
 
     for (const server of set.servers) await server.start();
     await until(async () => (await readiness()).details?.redis?.status === "up");

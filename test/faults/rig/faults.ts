@@ -1,10 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
 import { until } from "../../until.ts";
+import type { Gateway } from "./gateways.ts";
 import { clients, type LinkMode, others, type Party } from "./link.ts";
 import { type Node, replicasOf, type Topology } from "./topologies.ts";
 
-/** Makes something go wrong with Redis; `topology.mend()` ends the fault. */
-export type Fault = (topology: Topology, random: () => number) => Promise<void>;
+/** What runs beside Redis. */
+export interface Beside {
+  readonly gateways: readonly Gateway[];
+  readonly upstream: MoneyUpstream;
+}
+
+/** Makes something go wrong, most of it with Redis; `topology.mend()` ends the fault. */
+export type Fault = (topology: Topology, random: () => number, beside: Beside) => Promise<void>;
 
 /** Sets the primary's link to `mode` for these parties, for `ms`. */
 const link =
@@ -60,6 +68,17 @@ const killAndRestart: Fault = async (topology) => {
   await server.start();
 };
 
+/** One gateway dies while some of its calls wait for the service, and another one starts in its place. */
+const killGateway: Fault = async (_, random, { gateways, upstream }) => {
+  const answer = upstream.hold();
+  const sent = upstream.requests.length;
+  await until(() => upstream.requests.length >= sent + 2 * gateways.length);
+  const victim = gateways[Math.floor(random() * gateways.length)];
+  await victim?.kill();
+  answer();
+  await victim?.restart();
+};
+
 /** Faults of a single Redis. */
 const alone: Readonly<Record<string, Fault>> = {
   "primary killed and restarted": killAndRestart,
@@ -71,8 +90,8 @@ const alone: Readonly<Record<string, Fault>> = {
   "one gateway cut off": link("cut", ["gateway-0"]),
   "one gateway stalled": link("stalled", ["gateway-1"]),
   "one gateway half-open": link("half-open", ["gateway-2"]),
-  "cut again and again": async (topology) => {
-    for (let round = 0; round < 8; round++) await link("cut", clients, 150)(topology, Math.random);
+  "cut again and again": async (...given) => {
+    for (let round = 0; round < 8; round++) await link("cut", clients, 150)(...given);
   },
   "connections closed by the server": async (topology, random) => {
     const { server } = await topology.primary();
@@ -88,6 +107,7 @@ const alone: Readonly<Record<string, Fault>> = {
     await delay(2_000);
     await server.command("CONFIG", "SET", "maxmemory", "0");
   },
+  "a gateway killed": killGateway,
 };
 
 /** Faults of sets with replicas. */
@@ -104,29 +124,29 @@ const replicated: Readonly<Record<string, Fault>> = {
   "all gateways cut off": link("cut", clients),
   "all gateways stalled": link("stalled", clients),
   "one gateway half-open": link("half-open", ["gateway-2"]),
-  "replica killed, then the primary": async (topology, random) => {
-    await killReplica(topology, random);
+  "replica killed, then the primary": async (topology, ...given) => {
+    await killReplica(topology, ...given);
     await delay(3_000);
     await topology.mend();
     await delay(3_000);
-    await kill(topology, random);
+    await kill(topology, ...given);
   },
 };
 
 const sentinel: Readonly<Record<string, Fault>> = {
   ...replicated,
-  "primary killed, a Sentinel frozen": async (topology, random) => {
+  "primary killed, a Sentinel frozen": async (topology, ...given) => {
     topology.sentinels[2]?.pause();
-    await kill(topology, random);
+    await kill(topology, ...given);
   },
   "old primary cut off from all but gateways": link("cut", others, 6_000),
-  "one gateway cut off from Sentinels": async (topology, random) => {
+  "one gateway cut off from Sentinels": async (topology, ...given) => {
     for (const at of [0, 1, 2]) topology.sentinelLink(0, at).set("cut");
-    await failOver(topology, random);
+    await failOver(topology, ...given);
   },
-  "Sentinels half-open for one gateway": async (topology, random) => {
+  "Sentinels half-open for one gateway": async (topology, ...given) => {
     for (const at of [0, 1, 2]) topology.sentinelLink(1, at).set("half-open");
-    await kill(topology, random);
+    await kill(topology, ...given);
   },
 };
 

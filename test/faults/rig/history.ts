@@ -19,7 +19,7 @@ export interface Told
  * budgets or deadlines: the checks that need them have nothing to judge.
  */
 export function historyOf({ requests, inDoubt, ...told }: Told): History {
-  const charged = new Set(requests.flatMap((one) => (one.charged ? [one.externalId] : [])));
+  const charged = new Set(requests.map(({ externalId }) => externalId));
   const shownTo = Map.groupBy(told.shown, ({ watcher }) => watcher);
   const ends = inDoubt.map((end) => ({
     ...end,
@@ -27,10 +27,10 @@ export function historyOf({ requests, inDoubt, ...told }: Told): History {
   }));
   return {
     ...new Recorder(() => performance.now()).history({ ...told, ends }),
-    posts: requests.map(({ externalId, atMs, charged }, at) => ({
-      ...{ n: at + 1, request: externalId, externalId, method: "CreatePayment", charged },
+    posts: requests.map(({ externalId, atMs }, at) => ({
+      ...{ n: at + 1, request: externalId, externalId, method: "CreatePayment", charged: true },
       ...{ replica: "", sentMs: atMs, arrivedMs: atMs, tooMany: false },
-      ...(charged && { paymentId: paymentIdOf(externalId) }),
+      paymentId: paymentIdOf(externalId),
     })),
     watchers: [...shownTo].map(([id, shown]) => {
       const [from = ""] = shown.map(({ cursor }) => cursor).toSorted();

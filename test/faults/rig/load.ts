@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "../../../src/gen/google/rpc/error_details_pb.ts";
 import { OutcomeUnknownSchema } from "../../../src/gen/payments/v1/error_pb.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
@@ -221,10 +222,10 @@ async function answerOf(
     const told = ConnectError.from(failure);
     const { code } = told;
     const error = `${Code[code].toUpperCase()} ${told.rawMessage}`;
+    // The client ended the call itself, or its connection broke: the gateway says nothing.
+    if (told.findDetails(ErrorInfoSchema).length === 0) return { outcome: "unknown" };
     const isUnknown = told.findDetails(OutcomeUnknownSchema).length > 0;
-    // The client ended the call itself, so the outcome is unknown.
-    const own = code === Code.DeadlineExceeded || code === Code.Canceled;
-    return { outcome: isUnknown || own ? "unknown" : "refused", error };
+    return { outcome: isUnknown ? "unknown" : "refused", error };
   }
 }
 

@@ -71,7 +71,7 @@ end(broken.length + failed.length > 0 ? 1 : 0);
  * sync again.
  */
 function oneAfterAnother(picked: readonly (readonly [string, Fault])[]): Fault {
-  return async (topology, random) => {
+  return async (topology, random, beside) => {
     for (const [at, [, fault]] of picked.entries()) {
       if (at > 0) {
         await delay(500 + random() * 2_000);
@@ -79,7 +79,7 @@ function oneAfterAnother(picked: readonly (readonly [string, Fault])[]): Fault {
         await untilWhole(topology);
         await delay(random() * 1_000);
       }
-      await fault(topology, random);
+      await fault(topology, random, beside);
     }
   };
 }

@@ -42,7 +42,7 @@ export async function runFault(
     closing.push(() => load.stop());
     await until(async () => load.acknowledged() > 20);
     await delay(random() * 500);
-    await fault(topology, random);
+    await fault(topology, random, { gateways, upstream });
     await delay(1_500 + random() * 1_000);
     await topology.mend();
     await delay(1_000);
