@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
-import { after, describe, it } from "node:test";
+import { after, describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { killSpawned, spawnGateway } from "../gateway/spawn.ts";
+import { killSpawned } from "../gateway/spawn.ts";
+import { costOf, startTarget, type Target, words } from "../hardening/attacked.ts";
 import {
   callHeaders,
   flag,
@@ -15,96 +16,88 @@ import {
   settings,
   uint32,
 } from "../hardening/h2-peer.ts";
-import { footprint, startNeighbour } from "../hardening/neighbour.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
+import { until } from "../until.ts";
 
 /**
- * The long form of test/hardening: each attack runs for a while from several connections, which
- * reconnect when they are cut, while a neighbour (another client) keeps calling. FAULTS=long
- * asserts the neighbour's latencies; the short form is part of `npm test`.
+ * The long form of test/hardening/http2.test.ts, which has each limit: attacks that run for a while
+ * from several connections, which reconnect when they are cut. They may neither grow the process nor
+ * make a third party wait.
  */
-const long = process.env.FAULTS === "long";
-const attackMs = long ? 20_000 : 500;
+const attackMs = 30_000;
 const connections = 8;
-/** One attack; test/hardening/http2.test.ts has each limit, heap.test.ts calls that are left. */
-const shortForm = ["rapid reset"];
 const timeout = 120_000;
-
-/** Latencies below this depend on the machine more than on the gateway. */
-const noticedMs = 100;
 /** How much an attack may add to the process's memory, uncollected garbage included. */
-const moreMb = 400;
+const maxGrownMiB = 400;
+const maxHealthMs = 300;
 
-const getPayment = "/payments.v1.PaymentService/GetPayment";
-const call = callHeaders(getPayment);
-const health = callHeaders("/grpc.health.v1.Health/Watch", {
-  "content-type": "application/grpc",
-});
 const id = (i: number) => 2 * i + 1;
-const begun = (i: number, headers = call) =>
-  frame(frameType.headers, flag.endHeaders, id(i), headers);
-const body = (i: number, bytes: Buffer, flags = 0) => frame(frameType.data, flags, id(i), bytes);
-const whole = (i: number) => Buffer.concat([begun(i), body(i, Buffer.from("{}"), flag.endStream)]);
 const ping = () => frame(frameType.ping, 0, 0, Buffer.alloc(8));
 
 interface Attack {
-  /** Frames of the n-th step. */
-  readonly flood: (i: number) => Buffer;
+  /** Frames of the n-th step; `call` is the header block of a call. */
+  readonly flood: (i: number, call: Buffer) => Buffer;
   /** After this many steps the attack waits, or `leaves`. Default: no limit. */
   readonly steps?: number;
   readonly settings?: Buffer;
   readonly deaf?: boolean;
   /**
    * It closes its connection after its steps and reconnects at once. Nothing that it does is
-   * forbidden: memory and the neighbour's answers are asserted, the neighbour's latencies are only
-   * reported.
+   * forbidden: how long others wait is only reported.
    */
   readonly leaves?: true;
 }
+
+const begun = (i: number, block: Buffer) => frame(frameType.headers, flag.endHeaders, id(i), block);
+const body = (i: number, bytes: Buffer, flags = 0) => frame(frameType.data, flags, id(i), bytes);
+const whole = (i: number, call: Buffer) =>
+  Buffer.concat([begun(i, call), body(i, Buffer.from("{}"), flag.endStream)]);
+const watch = callHeaders("/grpc.health.v1.Health/Watch", { "content-type": "application/grpc" });
 
 const attacks: Readonly<Record<string, Attack>> = {
   PING: { flood: ping },
   "PING, and no reading": { flood: ping, deaf: true },
   SETTINGS: { flood: () => frame(frameType.settings, 0, 0, settings([1, 4096])) },
   "rapid reset": {
-    flood: (i) => Buffer.concat([begun(i), frame(frameType.rstStream, 0, id(i), uint32(8))]),
+    flood: (i, call) =>
+      Buffer.concat([begun(i, call), frame(frameType.rstStream, 0, id(i), uint32(8))]),
   },
   CONTINUATION: {
-    flood: (i) =>
+    flood: (i, call) =>
       i === 0
         ? frame(frameType.headers, 0, 1, call)
         : frame(frameType.continuation, 0, 1, headerBlock({ [`x-${i}`]: "y" })),
   },
-  "empty DATA": { flood: (i) => (i === 0 ? begun(0) : frame(frameType.data, 0, 1)) },
+  "empty DATA": { flood: (i, call) => (i === 0 ? begun(0, call) : frame(frameType.data, 0, 1)) },
   "frames of no known type": { flood: () => frame(frameType.unknown, 0, 0) },
-  "streams beyond the limit": { flood: (i) => begun(i) },
+  "streams beyond the limit": { flood: begun },
   "windows that never open": {
     flood: whole,
     steps: 900,
     settings: settings([settingId.initialWindowSize, 0]),
   },
   "bodies that never end": {
-    flood: (i) => Buffer.concat([begun(i), body(i, Buffer.from("{"))]),
+    flood: (i, call) => Buffer.concat([begun(i, call), body(i, Buffer.from("{"))]),
     steps: 900,
   },
   "calls that are left": { flood: whole, steps: 100, leaves: true },
   "thousands of idle streams": {
-    flood: (i) => Buffer.concat([begun(i, health), body(i, Buffer.alloc(5), flag.endStream)]),
+    flood: (i) => Buffer.concat([begun(i, watch), body(i, Buffer.alloc(5), flag.endStream)]),
     steps: 900,
   },
 };
 
 after(() => killSpawned());
 
-// The short form's machine is busy with other tests, so that the limit would refuse neighbours.
-const gateway = (env: Record<string, string> = {}) =>
-  spawnGateway({ ...(long && { MAX_CONCURRENT_CALLS: "1000" }), ...env });
-
 const portOf = (url: string) => Number(new URL(url).port);
 
 /** One connection of an attack, until it is cut or its time is over. */
-async function attackOnce(port: number, attack: Attack, untilMs: number): Promise<void> {
+async function attackOnce({ rpc, keys }: Target, attack: Attack, untilMs: number): Promise<void> {
   const { flood, steps = Number.POSITIVE_INFINITY } = attack;
-  const peer = await h2Peer(port, attack.settings ? { settings: attack.settings } : {});
+  const call = callHeaders("/payments.v1.PaymentService/GetPayment", {
+    authorization: `Bearer ${keys.full}`,
+  });
+  const peer = await h2Peer(portOf(rpc), attack.settings ? { settings: attack.settings } : {});
   peer.socket.setMaxListeners(0);
   if (attack.deaf) peer.socket.pause();
   for (let i = 0; performance.now() < untilMs && !peer.isClosed; ) {
@@ -114,7 +107,7 @@ async function attackOnce(port: number, attack: Attack, untilMs: number): Promis
       continue;
     }
     const frames: Buffer[] = [];
-    for (const end = Math.min(i + 200, steps); i < end; i++) frames.push(flood(i));
+    for (const end = Math.min(i + 200, steps); i < end; i++) frames.push(flood(i, call));
     const taken = peer.socket.write(Buffer.concat(frames));
     peer.frames.length = 0;
     // Leave a part of the machine to the gateway.
@@ -125,75 +118,45 @@ async function attackOnce(port: number, attack: Attack, untilMs: number): Promis
   peer.socket.destroy();
 }
 
-/**
- * Runs an attack beside a neighbour. Asserts that the neighbour's calls succeed and that the
- * gateway's memory and open files stay bounded; with `holdsTimes` also the neighbour's latencies.
- */
-async function measure(
-  t: { diagnostic(message: string): void },
-  { rpcUrl, adminUrl }: { rpcUrl: string; adminUrl: string },
-  attack: (untilMs: number) => Promise<unknown>,
-  holdsTimes = long,
-): Promise<void> {
-  const neighbour = await startNeighbour(rpcUrl);
-  // Warm up, so that the JIT compiler is not measured.
-  await delay(1_000);
-  await neighbour.lap();
-  await delay(attackMs / 2);
-  const before = await neighbour.lap();
-  const rest = await footprint(adminUrl);
-
-  let peakMb = 0;
-  const watch = setInterval(async () => {
-    peakMb = Math.max(peakMb, (await footprint(adminUrl)).rssMb);
-  }, 500);
-  const attacked = attack(performance.now() + attackMs * 1.5);
-  await delay(attackMs / 2);
-  const onset = await neighbour.lap();
-  await attacked;
-  clearInterval(watch);
-  const during = await neighbour.stop();
-
-  let held = await footprint(adminUrl);
-  for (let i = 0; i < 300 && held.files > rest.files + 2; i++) {
-    await delay(100);
-    held = await footprint(adminUrl);
-  }
-  const ms = (value: number) => value.toFixed(1);
-  t.diagnostic(
-    `p99 ${ms(before.p99)} → ${ms(during.p99)} ms (at first ${ms(onset.p99)}), ` +
-      `p50 ${ms(before.p50)} → ${ms(during.p50)} ms, RSS ${rest.rssMb.toFixed(0)} → ${peakMb.toFixed(0)} MB, cuts ${JSON.stringify(held.cuts)}`,
-  );
-  assert.equal(onset.failed + during.failed, 0, "a neighbour's call failed");
-  assert.ok(peakMb < rest.rssMb + moreMb, `${peakMb} MB`);
-  assert.ok(held.files <= rest.files + 2, `${held.files} files, before ${rest.files}`);
-  if (holdsTimes) {
-    assert.ok(during.p99 <= Math.max(2 * before.p99, noticedMs), `p99 ${ms(during.p99)} ms`);
-  }
+async function openFiles({ admin }: Pick<Target, "admin">): Promise<number> {
+  const { samples } = await scrapeOf({ adminUrl: admin });
+  return samples.find(({ name }) => name === "process_open_fds")?.value ?? Number.NaN;
 }
 
-describe("the neighbours of an HTTP/2 attack notice little", () => {
+/** Runs an attack on a gateway of its own, and asserts what it may cost. */
+async function endures(
+  t: TestContext,
+  attack: (target: Target) => Promise<unknown>,
+  { env = {}, holdsTimes = true }: { env?: Record<string, string>; holdsTimes?: boolean } = {},
+): Promise<void> {
+  const target = await startTarget(undefined, env);
+  t.after(() => target.end());
+  const before = await openFiles(target);
+  const cost = await costOf(target, () => attack(target));
+  t.diagnostic(words(cost));
+  assert.ok(!cost.died && cost.grownMiB <= maxGrownMiB, words(cost));
+  if (holdsTimes) assert.ok(cost.healthMs <= maxHealthMs, words(cost));
+  await until(async () => (await openFiles(target)) <= before + 2, "it closes what was opened");
+}
+
+describe("an HTTP/2 attack", () => {
   for (const [name, attack] of Object.entries(attacks)) {
-    if (!long && !shortForm.includes(name)) continue;
-    it(name, { timeout }, async (t) => {
-      const target = await gateway();
-      const port = portOf(target.rpcUrl);
-      await measure(
+    it(name, { timeout }, (t) =>
+      endures(
         t,
-        target,
-        (untilMs) =>
-          Promise.all(
-            Array.from({ length: connections }, async () => {
-              while (performance.now() < untilMs) {
-                await attackOnce(port, attack, untilMs);
-                if (!attack.leaves) await delay(100);
-              }
-            }),
-          ),
-        long && !attack.leaves,
-      );
-      await target.kill();
-    });
+        (target) => {
+          const untilMs = performance.now() + attackMs;
+          const repeat = async () => {
+            while (performance.now() < untilMs) {
+              await attackOnce(target, attack, untilMs);
+              if (!attack.leaves) await delay(100);
+            }
+          };
+          return Promise.all(Array.from({ length: connections }, repeat));
+        },
+        { holdsTimes: !attack.leaves },
+      ),
+    );
   }
 });
 
@@ -215,7 +178,7 @@ async function hold(port: number, n: number, first: string, drip: string): Promi
   return Promise.all(lives);
 }
 
-describe("every listener cuts slow sockets in time", { skip: !long }, () => {
+describe("every listener cuts slow sockets in time", () => {
   const head = "POST / HTTP/1.1\r\nHost: x\r\n";
   const slow = {
     "silent connections": { first: "", drip: "", withinMs: 20_000 },
@@ -227,28 +190,29 @@ describe("every listener cuts slow sockets in time", { skip: !long }, () => {
     },
   };
   for (const [name, { first, drip, withinMs }] of Object.entries(slow)) {
-    it(name, { timeout }, async (t) => {
-      const target = await gateway();
-      await measure(t, target, async () => {
-        const urls = [target.rpcUrl, target.publicUrl, target.adminUrl];
+    it(name, { timeout }, (t) =>
+      endures(t, async ({ rpc, publicUrl, admin }) => {
+        const urls = [rpc, publicUrl, admin];
         const lives = await Promise.all(urls.map((url) => hold(portOf(url), 200, first, drip)));
         const longestMs = Math.max(...lives.flat());
         t.diagnostic(`the last of 600 was cut after ${(longestMs / 1_000).toFixed(1)} s`);
         assert.ok(longestMs < withinMs);
-      });
-      await target.kill();
-    });
+      }),
+    );
   }
 
-  it("connections beyond MAX_CONNECTIONS are cut", { timeout }, async (t) => {
-    const target = await gateway({ MAX_CONNECTIONS: "500" });
-    const lives = hold(portOf(target.publicUrl), 2_000, "", "");
-    await delay(2_000);
-    const { files, cuts } = await footprint(target.adminUrl);
-    t.diagnostic(`${files} files with 2,000 sockets knocking, cuts ${JSON.stringify(cuts)}`);
-    assert.ok(files < 700);
-    assert.ok((cuts.connections ?? 0) >= 1_400);
-    await lives;
-    await target.kill();
-  });
+  it("connections beyond MAX_CONNECTIONS are cut", { timeout }, (t) =>
+    endures(
+      t,
+      async ({ publicUrl, admin }) => {
+        const lives = hold(portOf(publicUrl), 2_000, "", "");
+        await delay(2_000);
+        assert.ok((await openFiles({ admin })) < 700);
+        const { sum } = await scrapeOf({ adminUrl: admin });
+        assert.ok(sum("connections_cut_total", { limit: "connections" }) >= 1_400);
+        await lives;
+      },
+      { env: { MAX_CONNECTIONS: "500" } },
+    ),
+  );
 });

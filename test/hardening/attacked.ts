@@ -93,6 +93,11 @@ export interface Cost {
   readonly died: boolean;
 }
 
+export function words({ grownMiB, cpuMs, healthMs, died }: Cost): string {
+  if (died) return "the process died";
+  return `+${Math.round(grownMiB)} MiB, ${cpuMs} ms of CPU, /healthz within ${Math.round(healthMs)} ms`;
+}
+
 let thirdParty: Worker | undefined;
 
 /** Measures a process while it is attacked (Linux). */

@@ -8,13 +8,13 @@ import { killSpawned } from "../gateway/spawn.ts";
 import { envelope } from "../rpc/start.ts";
 import {
   brotli,
-  type Cost,
   costOf,
   flood,
   head,
   startTarget,
   type Target,
   together,
+  words,
 } from "./attacked.ts";
 import { flag, frame, frameType, h2Peer, headerBlock } from "./h2-peer.ts";
 
@@ -297,11 +297,6 @@ const attacks: Readonly<Record<string, Attack>> = {
 };
 
 after(() => killSpawned());
-
-const words = ({ grownMiB, cpuMs, healthMs, died }: Cost) =>
-  died
-    ? "the process died"
-    : `+${Math.round(grownMiB)} MiB, ${cpuMs} ms of CPU, /healthz within ${Math.round(healthMs)} ms`;
 
 /** Processor time of each attack on the gateway with its limits, in milliseconds. */
 const limited = new Map<string, number>();

@@ -1,2 +1,0 @@
-/** The short form of test/faults/hardening.ts. */
-await import("../faults/hardening.ts");
