@@ -311,7 +311,7 @@ describe("few bytes do not stop a gateway", { timeout: 10 * timeout }, () => {
   for (const [name, attack] of Object.entries(attacks)) {
     it(name, { timeout }, async (t) => {
       const { exitCode, signalCode } = target.spawned.child;
-      if (exitCode !== null || signalCode !== null || name in answerAttacks) {
+      if (exitCode !== null || signalCode !== null || (long && name in answerAttacks)) {
         target.end();
         target = await startTarget(process.env.ATTACKED_CLI);
       }
