@@ -275,8 +275,10 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.deepEqual(later(), texts);
       end();
       const count = seen.length;
+      const unseen = Promise.withResolvers<void>();
+      await peer.watch({ row: () => unseen.resolve(), fail() {} });
       await append(peer, "t", "unseen");
-      await delay(50);
+      await unseen.promise;
       assert.equal(seen.length, count);
     });
 

@@ -145,14 +145,12 @@ test("a shutdown answers calls that wait for the service, on every kind of conne
 });
 
 test("a shutdown does not wait for connections that have sent nothing", async (t) => {
-  const gateway = closing(t, await startTestGateway({ SHUTDOWN_TIMEOUT: "60s" }));
+  const gateway = closing(t, await startTestGateway({ SHUTDOWN_TIMEOUT: "1h" }));
   const silent = net.connect(Number(new URL(gateway.publicUrl).port), "127.0.0.1");
   const closed = once(silent.resume(), "close");
   // Connections are accepted in their order.
   await fetch(gateway.publicUrl).then((answer) => answer.arrayBuffer());
-  const startedMs = performance.now();
   await Promise.all([gateway.stop(), closed]);
-  assert.ok(performance.now() - startedMs < 30_000);
 });
 
 test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async () => {
