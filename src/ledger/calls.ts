@@ -15,6 +15,7 @@ import {
   type Ending,
   endedForMs,
   type Intent,
+  isUnknown,
   type KeyUse,
   keptBeyondMs,
   type Look,
@@ -189,24 +190,27 @@ function publish(
  */
 export function settleCalls(change: Change, draft: Draft, running = false): boolean {
   let found = false;
-  for (let at = 0; ; at++) {
-    const record = draft.value as PaymentRecord | undefined;
-    const call = record?.calls[at];
-    if (!record || !call) return found;
-    const isOver = isLeaseOver(call, change.nowMs);
-    if (call.state === "running" && !running && !isOver) continue;
-    const open = intentsOf(draft.key, record);
-    const intent = open[at] as Intent;
-    const isRunning = call.state === "running" && !isOver;
+  // What one call accounts for may show what became of another.
+  while (settleOne(change, draft, running)) found = true;
+  return found;
+}
+
+function settleOne(change: Change, draft: Draft, running: boolean): boolean {
+  const record = draft.value as PaymentRecord | undefined;
+  if (!record) return false;
+  const open = intentsOf(draft.key, record);
+  for (const intent of open) {
+    const { id, state } = intent;
+    const isRunning = state === "running" && !isUnknown(intent, change.nowMs);
+    if (isRunning && !running) continue;
     const evidence = evidenceOf(intent, open, factsOf(record), isRunning);
     if (!evidence || (isRunning && evidence.state !== "closed")) continue;
-    if (call.state !== "pending") publish(change, draft, call.id, CallOutcome.SETTLED, true);
-    conclude(change, draft, call.id, evidence);
+    if (state !== "pending") publish(change, draft, id, CallOutcome.SETTLED, true);
+    conclude(change, draft, id, evidence);
     if (evidence.state === "closed") change.settled.push({ intent });
-    found = true;
-    // What one call accounts for may show what became of another.
-    at = -1;
+    return true;
   }
+  return false;
 }
 
 /**

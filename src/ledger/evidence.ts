@@ -39,12 +39,12 @@ export function evidenceOf(
   mayBeSentYet = false,
 ): ShownEnding | undefined {
   const { method } = intent;
-  const states = known.operations.filter((state) => isOperationOf(method, state));
-  const isPaid =
-    !mayBeSentYet && method === "CreatePayment" && states.some(succeeded) && isKept(known);
+  const find = (is: (state: Fact) => boolean) =>
+    known.operations.find((state) => is(state) && isOperationOf(method, state));
+  const isPaid = !mayBeSentYet && method === "CreatePayment" && find(succeeded) && isKept(known);
   if (isNamed(intent)) {
-    const named = states.filter(({ subjectId }) => subjectId === intent.subjectId);
-    const isOver = named.length > 0 && named.every(({ rank }) => rank === 2);
+    const isOfIt = ({ subjectId }: Fact) => subjectId === intent.subjectId;
+    const isOver = find(isOfIt) && !find((state) => isOfIt(state) && state.rank !== 2);
     return isPaid || isOver ? { state: "closed", key: "keep" } : undefined;
   }
   const found = claimed(intent, open, known);

@@ -41,6 +41,18 @@ describe("decisions of the ledger", () => {
   ): Promise<Intent> =>
     started(await log.begin(account, newCall({ id, method, externalId, hold: true })));
 
+  it("takes little time for a payment with hundreds of calls that stay pending", async () => {
+    const before = process.cpuUsage();
+    for (let n = 0; n < 600; n++) {
+      const intent = started(await log.begin(account, newCall({ externalId: "order-1" })));
+      const ending = { state: "pending", subjectId: `pay-${n}`, key: "keep" } as const;
+      const answer = payment({ paymentId: `pay-${n}`, source: "response" });
+      await log.end(account, intent, ending, answer);
+    }
+    const { user } = process.cpuUsage(before);
+    assert.ok(user < 8_000_000, `${user / 1_000_000} s`);
+  });
+
   it("stores a callback with the same bytes once, even if it is read differently", async () => {
     await stored(payment({ bytes: "the same" }));
     const again = { ...payment({ bytes: "the same" }), identity: "read differently" };
