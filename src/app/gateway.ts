@@ -138,7 +138,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     afterMs === undefined
       ? undefined
       : createReconciler({
-          ...{ accounts, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
+          ...{ accounts, intents, afterMs, giveUpMs, timeoutMs },
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });

@@ -6,7 +6,7 @@ import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
 import { addEntry, factsOf, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
-import { evidenceOf } from "./evidence.ts";
+import { evidenceOf, isOperationOf, methodOf } from "./evidence.ts";
 import { withHold } from "./facts.ts";
 import {
   type Ages,
@@ -23,7 +23,6 @@ import {
   maxAnswered,
   type NewIntent,
   type OpenCall,
-  type Pending,
 } from "./intents.ts";
 import type { Appended, Entry } from "./log.ts";
 import { type KeyRecord, ofRecordKey, type PaymentRecord } from "./record.ts";
@@ -89,6 +88,7 @@ export function addNews(change: Change, draft: Draft, entry: Entry): Appended {
   change.trace = entry.trace;
   const appended = addEntry(change, draft, entry);
   settleCalls(change, draft);
+  openForPending(change, draft);
   return appended;
 }
 
@@ -139,6 +139,7 @@ export function endCall(
   if (ending.state === "unknown" && was === "running" && callIn(draft, id)?.state === "unknown") {
     publish(change, draft, id, CallOutcome.UNKNOWN);
   }
+  openForPending(change, draft);
   return appended;
 }
 
@@ -181,6 +182,38 @@ function publish(
   const entry = callOutcomeEntry({ id, ...ofRecordKey(draft.key) }, outcome, isShown);
   addEntry(change, draft, entry);
 }
+
+/**
+ * Opens a call for each payment or payout that is not at its end and that no open call made, so that
+ * it is looked up like one that a call of this gateway made.
+ */
+function openForPending(change: Change, draft: Draft): void {
+  const { nowMs, ages } = change;
+  const record = draft.value as PaymentRecord;
+  for (const one of record.operations) {
+    const method = one.rank === 2 ? undefined : methodOf(one.operation);
+    if (!method || draft.key.length > maxKeyChars || record.calls.length >= maxPending) continue;
+    // A running call may have made it: its own answer is to come.
+    const isItsOwn = ({ method, state, subjectId }: OpenCall) =>
+      isOperationOf(method, one) && (state === "running" || subjectId === one.subjectId);
+    if (record.calls.some(isItsOwn)) continue;
+    const name = createHash("sha256").update(JSON.stringify([method, one.subjectId]));
+    const id = `pending-${name.digest("base64url")}`;
+    const call: OpenCall = {
+      ...newCall({ id, method, leaseMs: 0 }, `${nowMs}`, nowMs),
+      ...{ state: "pending", locks: false, subjectId: one.subjectId },
+      dueMs: nowMs + ages.firstLookMs,
+    };
+    const isSettled = evidenceOf(intentOfCall(draft.key, call, []), [], factsOf(record));
+    if (!isSettled) open(change, draft, record, call);
+  }
+}
+
+/** Far more than the external_id of a request needs. Longer ones are not looked up. */
+const maxKeyChars = 2_048;
+
+/** With more open calls, what is pending waits until some of them are at their end. */
+const maxPending = 100;
 
 /**
  * Ends the calls whose outcome the record shows, and tells watchers. Each step that may show one does
@@ -323,16 +356,6 @@ export function newCall(
   };
   if (hold) call.hold = true;
   return call;
-}
-
-/** The call of a pending payment or payout; a repeat has the same id. */
-export function pendingCall(pending: Pending, nowMs: number): OpenCall {
-  const { method, kind, externalId, subjectId, ageMs } = pending;
-  const name = JSON.stringify([method, kind, externalId, subjectId]);
-  const id = `pending-${createHash("sha256").update(name).digest("base64url")}`;
-  const startedAtMs = nowMs - ageMs;
-  const call = newCall({ id, method, leaseMs: ageMs }, `${startedAtMs}`, startedAtMs);
-  return { ...call, state: "pending", locks: false, subjectId };
 }
 
 /** A call as a record that does not know it takes it over. */

@@ -1,12 +1,11 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../model/kinds.ts";
 import type { Change, Draft } from "./change.ts";
 import { factOf, foldIn, replaced, takeHold } from "./facts.ts";
 import type { Ages } from "./intents.ts";
-import type { Appended, Entry, Facts, Unfinished } from "./log.ts";
+import type { Appended, Entry, Facts } from "./log.ts";
 import { isSameOperation, merge } from "./merge.ts";
-import { payingOperations, setStateAfter } from "./payment-state.ts";
+import { setStateAfter } from "./payment-state.ts";
 import { newRecord, type PaymentRecord, type StoredOperation } from "./record.ts";
 
 /**
@@ -41,8 +40,6 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
     else record.operations.push(operation);
     draft.attachments.set(`e${operation.n}`, number);
     for (const { n } of foldIn(record)) draft.attachments.set(`e${n}`, undefined);
-    // One that is final at once was never noted.
-    if (known || entry.rank !== 2) noteUnfinished(change, entry);
   } else if (known && entry.rank < 0) known.words = entry.words ?? [];
   setStateAfter(event, factsOf(record));
   remember(draft, entry, seen, nowMs);
@@ -108,47 +105,4 @@ function remember(
 /** 96 bits tell the entries of one external_id apart. */
 function shortened(digest: string): string {
   return digest.slice(0, 16);
-}
-
-function noteUnfinished(change: Change, entry: Entry): void {
-  const member = memberOf(entry);
-  if (member === undefined) return;
-  const score = entry.rank === 2 ? undefined : change.nowMs;
-  change.indexes.push({ index: unfinishedIndex, member, score, onlyNew: true, max: maxUnfinished });
-}
-
-export const unfinishedIndex = "unfinished";
-
-/** Most unfinished operations kept per account; beyond that the oldest are dropped. */
-export const maxUnfinished = 100_000;
-
-/**
- * Far more than the ids of requests and of the service need. Operations with longer members are not
- * recorded, so they are never looked up.
- */
-const maxMemberChars = 2_048;
-
-/**
- * Text under which an operation is recorded until its final state; undefined if it is not recorded,
- * because it does not pay or its ids are too long.
- */
-export function memberOf({
-  kind,
-  externalId,
-  subjectId,
-  operation,
-}: Pick<Entry, "kind" | "externalId" | "subjectId" | "operation">): string | undefined {
-  if (!payingOperations.has(operation)) return undefined;
-  const member = JSON.stringify([kind, externalId, subjectId, operation]);
-  return member.length > maxMemberChars ? undefined : member;
-}
-
-export function ofMember(member: string, ageMs: number): Unfinished {
-  const [kind, externalId, subjectId, operation] = JSON.parse(member) as [
-    Kind,
-    string,
-    string,
-    string,
-  ];
-  return { kind, externalId, subjectId, operation, ageMs };
 }

@@ -137,13 +137,6 @@ export function markOfEnding(ending: Ending): string | undefined {
 /** What becomes of the call's key: free again, left as it is, or stored with this sealed answer. */
 export type KeyEnding = "free" | "keep" | Buffer;
 
-/** A pending payment or payout whose call this gateway did not make, or no longer stores. */
-export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId"> {
-  readonly subjectId: string;
-  /** How long ago it was first reported. */
-  readonly ageMs: number;
-}
-
 /**
  * What a look at a call found out, when the call is looked at next, and the counts of the looks so
  * far.
@@ -216,13 +209,6 @@ export interface IntentStore {
   end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded>;
   /** @throws GatewayError UNAVAILABLE when the store is out of reach */
   known(account: string, kind: Kind, externalId: string): Promise<Known>;
-
-  /**
-   * Stores an intent for a pending payment or payout, which is then looked up like an answered
-   * call; a repeat changes nothing.
-   * @returns false if there are too many, so that this one has to wait
-   */
-  track(account: string, pending: Pending): Promise<boolean>;
   /** Intents that are due for a look, the longest due first, also those whose lease ran out. */
   due(account: string, limit: number): Promise<Intent[]>;
   /** Stores what a look found out, what follows for the calls, and when this one is due next. */
@@ -279,6 +265,3 @@ export const endedForMs = 10 * 60_000;
 export function isUnknown({ state, startedAtMs, leaseMs }: Intent, nowMs: number): boolean {
   return state === "unknown" || (state === "running" && startedAtMs + leaseMs <= nowMs);
 }
-
-/** `track` takes another intent only while an account has fewer open intents than this. */
-export const maxTracked = 10_000;

@@ -23,16 +23,16 @@ import {
   intentsOf,
   keepCallsMs,
   lookedAt,
-  pendingCall,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import type { DeadLetters } from "./dead-letter.ts";
 import { type LettersBound, RecordedDeadLetters } from "./dead-letters.ts";
-import { factsOf, isForgotten, keptFor, memberOf, ofMember, unfinishedIndex } from "./entries.ts";
+import { factsOf, isForgotten, keptFor } from "./entries.ts";
 import {
   type Ages,
   type Begun,
   type Ending,
+  endedForMs,
   type Intent,
   type IntentStats,
   type IntentStore,
@@ -40,9 +40,7 @@ import {
   type Known,
   keyRetentionMs,
   type Look,
-  maxTracked,
   type NewIntent,
-  type Pending,
   type Recorded,
   type SettledBy,
   type Unsettled,
@@ -58,7 +56,6 @@ import type {
   Selection,
   Snapshot,
   Topic,
-  Unfinished,
 } from "./log.ts";
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
@@ -205,23 +202,6 @@ export class Ledger implements EventLog, IntentStore {
     return (rows.length > count && rows[0]?.cursor) || (await of.bounds()).floor;
   }
 
-  async unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]> {
-    const { kernel } = this.#account(account);
-    const nowMs = kernel.nowMs();
-    const found = await kernel.range([unfinishedIndex], { max: nowMs - forMs, limit });
-    const isOld = (score: number) => score < nowMs - 2 * this.#options.retentionMs;
-    const old = found.filter(({ score }) => isOld(score)).map(({ member }) => member);
-    if (old.length > 0) await kernel.drop(unfinishedIndex, old);
-    return found
-      .filter(({ score }) => !isOld(score))
-      .map(({ member, score }) => ofMember(member, nowMs - score));
-  }
-
-  async dismiss(account: string, unfinished: readonly Unfinished[]): Promise<void> {
-    const members = unfinished.flatMap((one) => memberOf(one) ?? []);
-    if (members.length > 0) await this.#account(account).kernel.drop(unfinishedIndex, members);
-  }
-
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
@@ -268,18 +248,6 @@ export class Ledger implements EventLog, IntentStore {
       intent,
     );
     return result ? { appended: result } : {};
-  }
-
-  async track(account: string, pending: Pending): Promise<boolean> {
-    const { kernel } = this.#account(account);
-    if ((await kernel.count(dueIndex)) >= maxTracked) {
-      const { intents } = await this.#known(account, pending.kind, pending.externalId);
-      return intents.some(({ id }) => id === pendingCall(pending, 0).id);
-    }
-    await this.#stepOf(account, pending, (change, draft) => {
-      adoptCall(change, draft, pendingCall(pending, change.nowMs));
-    });
-    return true;
   }
 
   /**
@@ -474,10 +442,11 @@ export class Ledger implements EventLog, IntentStore {
     draft.keepMs ||= keyRetentionMs;
     if (!isOfPayment(draft.value)) return;
     const { calls, marks, over } = draft.value;
-    const hadCalls = calls.length + marks.length + over.length > 0;
-    const callsMs = hadCalls ? keepCallsMs(this.#options) : 0;
+    const overMs = over.length > 0 ? endedForMs : 0;
+    const callsMs = calls.length + marks.length > 0 ? keepCallsMs(this.#options) : overMs;
     draft.keepMs = Math.max(keptFor(this.#options), callsMs);
-    draft.isPinned = calls.length > 0;
+    // One that is pending holds no lock, and the service tells of it again.
+    draft.isPinned = calls.some(({ state }) => state !== "pending");
   }
 
   #account(name: string): LedgerAccount {

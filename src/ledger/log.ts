@@ -124,16 +124,6 @@ export interface Snapshot extends Facts<OperationState> {
   readonly cursor: Cursor;
 }
 
-/** A paying operation without a final state, as far as the log knows. */
-export interface Unfinished {
-  readonly kind: Kind;
-  readonly externalId: string;
-  readonly subjectId: string;
-  readonly operation: string;
-  /** Time since the log first recorded it as unfinished. */
-  readonly ageMs: number;
-}
-
 /** Which payments or payouts of an account to list. */
 export interface Selection {
   readonly kind: Kind;
@@ -244,16 +234,6 @@ export interface EventLog {
    * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
    */
   cursorBefore(account: string, count: number): Promise<Cursor>;
-  /**
-   * Paying operations without a final state that the log has known for at least `forMs`
-   * milliseconds, oldest first. The newest 100,000 of an account are kept.
-   */
-  unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]>;
-  /**
-   * Drops operations that the caller takes care of from `unfinished`. The next event that is not
-   * final adds its operation again.
-   */
-  dismiss(account: string, unfinished: readonly Unfinished[]): Promise<void>;
   /** Ends all reads. A closed log accepts nothing more. */
   close(): Promise<void>;
 }

@@ -2,9 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError, ofAccount } from "../errors.ts";
 import type { Causes } from "../ledger/cause-of.ts";
-import { isOperationOf, methodOf } from "../ledger/evidence.ts";
 import type { Intent, IntentStore } from "../ledger/intents.ts";
-import type { EventLog, Unfinished } from "../ledger/log.ts";
 import { passOver } from "../ledger/record.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
@@ -14,7 +12,6 @@ import { type Probed, probe } from "./probe.ts";
 
 export interface ReconcilerOptions {
   readonly accounts: ReadonlyMap<string, Account>;
-  readonly log: EventLog;
   readonly intents: IntentStore;
   /**
    * RECONCILE_AFTER: the pause before the first look. Each further one is twice as long, up to an
@@ -101,7 +98,6 @@ async function reconcile(
       statsAtMs = now;
       report("unsettled", { account, ...(await intents.stats(account)) });
     }
-    const trackedAll = await trackPending(options, account, batch);
     const due = await intents.due(account, batch);
     let left = batch;
     for (const intent of due) {
@@ -112,7 +108,7 @@ async function reconcile(
       if (othersWaitMs > 0) return othersWaitMs;
       left -= 1;
     }
-    return left === 0 || !trackedAll ? 0 : tickMs;
+    return left === 0 ? 0 : tickMs;
   }
 
   /** Each look is a trace of its own, which links to the call. */
@@ -211,7 +207,7 @@ async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal, ref: false }).catch(() => {});
 }
 
-/** How many due intents, or pending operations, are fetched at a time. */
+/** How many due intents are fetched at a time. */
 const batch = 10;
 
 /** The reconciler's lease: after a replica dies, the others wait this long at most. */
@@ -235,38 +231,4 @@ function hasToSpare(bucket: TokenBucket): boolean {
 
 function jittered(ms: number): number {
   return ms * (0.8 + Math.random() * 0.4);
-}
-
-/**
- * Makes intents for operations that have been pending for `afterMs` and have none: of payments and
- * payouts that no call of this gateway made, or whose intent is no longer stored. Looks into at
- * most `limit` operations at a time.
- * @returns false if there may be more
- */
-async function trackPending(
-  { log, intents, afterMs }: Pick<ReconcilerOptions, "log" | "intents" | "afterMs">,
-  account: string,
-  limit: number,
-): Promise<boolean> {
-  const inHands: Unfinished[] = [];
-  for (const operation of await log.unfinished(account, afterMs, limit)) {
-    const isTracked = await track(operation).catch(passOver);
-    if (isTracked === undefined) continue;
-    // The store tracks too many already: the log returns the rest again next time.
-    if (!isTracked) break;
-    inHands.push(operation);
-  }
-  await log.dismiss(account, inHands);
-  return inHands.length < limit;
-
-  async function track(operation: Unfinished): Promise<boolean> {
-    const { kind, externalId, subjectId } = operation;
-    const method = methodOf(operation.operation);
-    if (!method) return true;
-    const { intents: open } = await intents.known(account, kind, externalId);
-    const isKnown = open.some(
-      (intent) => intent.subjectId === subjectId && isOperationOf(intent.method, operation),
-    );
-    return isKnown || intents.track(account, { ...operation, method });
-  }
 }

@@ -127,10 +127,6 @@ export interface IndexChange {
    * asked for it. Undefined removes the member.
    */
   readonly score: number | "instant" | undefined;
-  /** Leaves a member that is there already as it is. */
-  readonly onlyNew?: boolean;
-  /** Most members, or a hundredth more: beyond that those with the lowest score are dropped. */
-  readonly max?: number;
 }
 
 export type Committed =

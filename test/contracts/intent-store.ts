@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Ages, IntentStore, NewIntent, Pending } from "../../src/ledger/intents.ts";
+import type { Ages, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
@@ -320,27 +320,6 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, abandoned, { state: "closed", key: "keep" });
       assert.equal((await b.unsettled(account, 10)).total, 2);
       assert.deepEqual(await b.unsettled("other", 10), { intents: [], total: 0 });
-    });
-
-    it("tracks a pending payment without a call, once", async (t) => {
-      const [a, b] = await stores(t);
-      const pending: Pending = {
-        ...{ method: "CreatePayment", kind: EventKind.PAYMENT, externalId: "order" },
-        ...{ subjectId: "p1", ageMs: 5_000 },
-      };
-      assert.equal(await a.track(account, pending), true);
-      assert.equal(await b.track(account, pending), true);
-      const [tracked, ...others] = await b.due(account, 10);
-      assert.ok(tracked && others.length === 0);
-      assert.deepEqual([tracked.state, tracked.subjectId], ["pending", "p1"]);
-      const ageMs = b.nowMs(account) - tracked.startedAtMs;
-      assert.ok(ageMs >= 5_000 && ageMs < 60_000, `${ageMs}`);
-      started(await a.begin(account, newCall()));
-      await a.looked(account, tracked, { inMs: 60_000, checks: 1, notFound: 0 });
-      await b.track(account, pending);
-      assert.deepEqual(await b.due(account, 10), []);
-      await a.end(account, tracked, { state: "closed", key: "keep" });
-      assert.equal((await openOf(a)).length, 1);
     });
   });
 }

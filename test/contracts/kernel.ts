@@ -298,7 +298,6 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.deepEqual(await members({ limit: 9, max: 2 }), ["a1", "b2"]);
       assert.deepEqual(await members({ limit: 9, max: 2, newestFirst: true }), ["b2", "a1"]);
       assert.deepEqual(await members({ limit: 1, newestFirst: true }), ["c3"]);
-      await done(one.commit(add("a", 9, { onlyNew: true })));
       await done(one.commit(add("b", 9)));
       await done(one.commit(add("c", undefined)));
       assert.deepEqual(await members({ limit: 9 }), ["a1", "b9"]);
@@ -313,18 +312,6 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       const found = await one.range(["i"], { limit: 9 });
       const wellFormed = (text: string) => text.toWellFormed();
       assert.deepEqual(found.map(({ member }) => member).map(wellFormed), texts.map(wellFormed));
-    });
-
-    it("keeps the highest scores of a large index that is full", async () => {
-      const { one } = fresh();
-      // A store that keeps a hundredth more drops two at a time: so the last one drops two.
-      const scores = Array.from({ length: 120 }, (_, n) => (n * 7) % 120);
-      for (const score of scores) await done(one.commit(add(`m${score}`, score, { max: 100 })));
-      const found = await one.range(["i"], { limit: 200, newestFirst: true });
-      assert.deepEqual(
-        found.map(({ score }) => score),
-        Array.from({ length: 100 }, (_, n) => 119 - n),
-      );
     });
 
     it("merges indexes as they are at one instant", async () => {

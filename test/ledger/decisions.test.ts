@@ -8,6 +8,7 @@ import type { Intent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Appended, Entry } from "../../src/ledger/log.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
+import type { Kind } from "../../src/model/kinds.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { createMemoryLedger } from "./create.ts";
 import { currentStep, payment, payout, stateOn } from "./entries.ts";
@@ -51,6 +52,58 @@ describe("decisions of the ledger", () => {
     }
     const { user } = process.cpuUsage(before);
     assert.ok(user < 8_000_000, `${user / 1_000_000} s`);
+  });
+
+  /** The open calls of an external_id. */
+  const open = async (externalId = "order-1", kind: Kind = EventKind.PAYMENT) => {
+    const { intents } = await log.known(account, kind, externalId);
+    return intents.map(({ method, state, subjectId }) => `${method} ${state} ${subjectId}`);
+  };
+
+  it("opens a call for each operation that is not at its end, until it is", async () => {
+    await stored(payment({ paymentId: "a", status: "init" }));
+    await stored(payment({ paymentId: "b" }));
+    await stored(payment({ paymentId: "a", operation: "confirm" }));
+    await stored(payout({ status: "processing" }));
+    const [a, b, c] = [
+      "CreatePayment pending a",
+      "CreatePayment pending b",
+      "ConfirmPayment pending a",
+    ];
+    assert.deepEqual(await open(), [a, b, c]);
+    await stored(payment({ paymentId: "a" }));
+    assert.deepEqual(await open(), [a, b, c], "once for each");
+    assert.deepEqual(await open("payout-1", EventKind.PAYOUT), ["RequestPayout pending tx-1"]);
+    const { intents } = await log.known(account, EventKind.PAYMENT, "order-1");
+    assert.ok(intents.every(({ locks, dueMs, startedAtMs }) => !locks && dueMs > startedAtMs));
+    await stored(payment({ paymentId: "a", status: "success" }));
+    await stored(payout({ status: "failure" }));
+    assert.deepEqual(await open("payout-1", EventKind.PAYOUT), []);
+    assert.deepEqual(await open(), [c], "a success settles each CreatePayment");
+    // A late event does not reopen a final operation.
+    await stored(payment({ paymentId: "b", statusCode: "late" }));
+    await stored(payment({ paymentId: "a", operation: "confirm", status: "failure" }));
+    assert.deepEqual(await open(), []);
+  });
+
+  it("opens no call for refunds, cancellations and look-ups, or a text that is no external_id", async () => {
+    for (const operation of ["refund", "cancel", "lookup"]) await stored(payment({ operation }));
+    assert.deepEqual(await open(), []);
+    const externalId = "x".repeat(900_000);
+    await stored(payment({ externalId }));
+    assert.deepEqual(await open(externalId), []);
+    const found = await log.snapshot(account, EventKind.PAYMENT, externalId);
+    assert.equal(found?.operations[0]?.subjectId, "pay-1");
+  });
+
+  it("leaves a pending payment to the running call that may have made it, and then to that call", async () => {
+    const intent = started(await log.begin(account, newCall({ externalId: "order-1" })));
+    await stored(payment({ paymentId: "a" }));
+    await stored(payment({ paymentId: "b" }));
+    assert.deepEqual(await open(), ["CreatePayment running "]);
+    const ending = { state: "pending", subjectId: "b", key: "keep" } as const;
+    await log.end(account, intent, ending, payment({ paymentId: "b", source: "response" }));
+    assert.deepEqual(await open(), ["CreatePayment pending b", "CreatePayment pending a"]);
   });
 
   it("stores a callback with the same bytes once, even if it is read differently", async () => {
@@ -279,7 +332,7 @@ describe("decisions of the ledger", () => {
     it("is UNSPECIFIED when only an operation that is not known is known", async () => {
       const event = await stored(payment({ operation: "chargeback", status: "success" }));
       assert.deepEqual([event.final, stateOn(event)], [false, "UNSPECIFIED"]);
-      assert.deepEqual(await log.unfinished(account, 0, 10), []);
+      assert.deepEqual(await open(), []);
     });
 
     for (const source of ["callback", "reconciliation"] as const) {
@@ -303,8 +356,7 @@ describe("decisions of the ledger", () => {
         }
         const again = payment({ ...told, status: "REVERSED", statusCode: "pending" });
         assert.equal((await append(again)).outcome, "duplicate");
-        const [open] = await log.unfinished(account, 0, 10);
-        assert.equal(open?.operation, "payment", "it is looked up");
+        assert.deepEqual(await open(), ["CreatePayment pending pay-1"], "it is looked up");
 
         const paid = await stored(payment({ ...told, status: "success" }));
         assert.equal(stateOn(paid), "PAID");
@@ -312,7 +364,7 @@ describe("decisions of the ledger", () => {
         const late = await stored(payment({ ...told, status: "expired", statusCode: "late" }));
         assert.deepEqual([late.final, stateOn(late)], [false, "PAID"]);
         assert.deepEqual(await lines(), [["payment", "success", [["details.status", "expired"]]]]);
-        assert.deepEqual(await log.unfinished(account, 0, 10), []);
+        assert.deepEqual(await open(), []);
       });
     }
 

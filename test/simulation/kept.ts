@@ -538,7 +538,7 @@ export const kept = {
       pay(3_628, "order-0.c1", { replica: 1, turns: ["pay"], callbacks: "twice" }),
     ]),
   "a look begins before a callback settles a call whose answer is not stored yet": plan(
-    { seed: 11, perSecond: 3 },
+    { seed: 527, perSecond: 3 },
     [
       store(1_320, 8_000, "losesRequests", 0, 0.4),
       pay(3_852, "order-0.1"),

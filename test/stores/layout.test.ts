@@ -250,6 +250,34 @@ it("an operation of layout 2 keeps all that was known of it", () => {
   database.close();
 });
 
+it("what is pending in layout 3 without a call has one", async (t) => {
+  const path = directory(t);
+  const database = new DatabaseSync(join(path, "gateway.sqlite"));
+  database.exec(readFileSync(new URL("sqlite-3.sql", fixtures), "utf8"));
+  const member = database.prepare("INSERT INTO members VALUES (1, 'unfinished', ?, ?)");
+  for (const id of ["paid", "gone"]) {
+    member.run(JSON.stringify([EventKind.PAYMENT, id, "pay-3", "recurrent"]), now() - 5_000);
+  }
+  database.close();
+  await inDirectory(path, async (ledger) => {
+    const callsOf = async (kind: NewIntent["kind"], externalId: string) => {
+      const { intents } = await ledger.known(account, kind, externalId);
+      return intents.map((one) => [one.method, one.state, one.subjectId, now() - one.startedAtMs]);
+    };
+    const expected = ["CreateRecurrentPayment", "pending", "pay-3", 5_000];
+    assert.deepEqual(await callsOf(EventKind.PAYMENT, "paid"), [expected]);
+    assert.deepEqual(await callsOf(EventKind.PAYMENT, "gone"), []);
+    assert.deepEqual(await callsOf(EventKind.PAYOUT, "payout"), [
+      ["RequestPayout", "pending", "tx-1", 0],
+    ]);
+    const due = await ledger.due(account, 9);
+    assert.deepEqual(
+      due.map(({ subjectId }) => subjectId),
+      ["pay-3"],
+    );
+  });
+});
+
 it("a directory of an unreleased layout is refused, with what to do", async (t) => {
   const opened = inDirectory(directoryOf(t, "unreleased.sql"), check);
   await assert.rejects(opened, /layout of an unreleased gateway.*move the file away/);

@@ -275,21 +275,11 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
     for (const members of this.#indexes.values()) members.delete(key);
   }
 
-  #index(
-    { index, member, onlyNew = false, max = Infinity }: IndexChange,
-    score: number | undefined,
-  ): void {
+  #index({ index, member }: IndexChange, score: number | undefined): void {
     const members = this.#indexes.get(index) ?? new Map<string, number>();
     this.#indexes.set(index, members);
     if (score === undefined) members.delete(member);
-    else if (!onlyNew || !members.has(member)) members.set(member, score);
-    // With many members some more are kept, since to find the lowest is to look at all of them.
-    if (members.size <= max + Math.floor(max / 100)) return;
-    const surplus = members.size - max;
-    const lowest = Float64Array.from(members.values()).sort()[surplus - 1] ?? 0;
-    for (const [member, score] of members) {
-      if (score <= lowest && members.size > max) members.delete(member);
-    }
+    else members.set(member, score);
   }
 
   #store(topic: string, text: string, nowMs: number): Cursor {

@@ -405,21 +405,18 @@ function placeOf(bytes: Buffer, args: (string | Buffer)[]): number {
 function placesOf(changes: readonly IndexChange[], add: (index: string) => void): string[] {
   const places: string[] = [];
   for (let at = 0; at < changes.length; at++) {
-    const { index, member: given, score, onlyNew = false, max } = changes[at] as IndexChange;
+    const { index, member: given, score } = changes[at] as IndexChange;
     // Half a surrogate pair is U+FFFD in keys and arguments, and an error in the JSON that Redis reads.
     const member = given.toWellFormed();
     const next = changes[at + 1];
-    const isPlain = next && next.score !== undefined && !next.onlyNew && next.max === undefined;
-    if (score === undefined && isPlain && next.member === given) {
+    if (score === undefined && next?.score !== undefined && next.member === given) {
       add(next.index);
       add(index);
       places.push(member, textOfScore(next.score), "<");
       at++;
     } else {
-      const isBound = score !== undefined && (onlyNew || max !== undefined);
-      const most = max ?? Number.MAX_SAFE_INTEGER;
       add(index);
-      places.push(member, textOfScore(score), isBound ? `${onlyNew ? -most : most}` : "");
+      places.push(member, textOfScore(score), "");
     }
   }
   return places;

@@ -18,8 +18,7 @@
 --               with 'set', keepMs, and three lists: fields, names and values in turn; beside, names
 --               and the arguments that are their values in turn; and removed, names
 --   indexes     in turn, a member, its score (empty to remove it, 'instant' for the commit's), and
---               how: '<' if it leaves the index of the next key; else most members, less than 0 to
---               leave a member as it is; else empty
+--               how: '<' if it leaves the index of the next key, else empty
 -- Each argument costs gateway and driver more than Redis takes to read it as part of the JSON.
 --
 -- What only Redis knows, a record gets as its field 'p' ("<now> <instant> <place> ..."), for readers
@@ -142,12 +141,8 @@ for at = 1, #given.indexes, 3 do
   end
   if score == '' then
     call('ZREM', index, member)
-  elseif how == '' or how == '<' then
-    call('ZADD', index, score, member)
   else
-    local most = tonumber(how)
-    local added = call('ZADD', index, most < 0 and 'NX' or 'CH', score, member)
-    if added == 1 then call('ZREMRANGEBYRANK', index, 0, -math.abs(most) - 1) end
+    call('ZADD', index, score, member)
   end
 end
 

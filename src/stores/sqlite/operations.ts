@@ -199,11 +199,10 @@ export function open(database: DatabaseSync): Operations {
           const text = filledIn(one.text, token, places, nowMs, instant);
           change(account, one, text, { version: token, nowMs });
         }
-        for (const { index, member, score: given, onlyNew = false, max } of indexes) {
+        for (const { index, member, score: given } of indexes) {
           const score = given === "instant" ? instant : given;
           if (score === undefined) sql.drop.run(account, index, member);
-          else (onlyNew ? sql.addNew : sql.add).run(account, index, member, score);
-          if (max !== undefined) sql.dropOldest.run(account, index, account, index, max);
+          else sql.add.run(account, index, member, score);
         }
         const cursors = places.map((place) => cursorOf(place, epoch));
         return { kind: "committed", nowMs, cursors, instant };
@@ -330,15 +329,7 @@ function statementsOf(database: DatabaseSync) {
       `INSERT INTO members (account, name, member, score) VALUES (?, ?, ?, ?)
        ON CONFLICT DO UPDATE SET score = excluded.score`,
     ),
-    addNew: make(
-      "INSERT INTO members (account, name, member, score) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-    ),
     drop: make("DELETE FROM members WHERE account = ? AND name = ? AND member = ?"),
-    dropOldest: make(
-      `DELETE FROM members WHERE (account, name, member) IN
-       (SELECT account, name, member FROM members WHERE account = ? AND name = ?
-        ORDER BY score LIMIT max((SELECT count(*) FROM members WHERE account = ? AND name = ?) - ?, 0))`,
-    ),
     lowest: make(
       `SELECT member, score FROM members WHERE account = ? AND name = ? AND score >= ? AND score <= ?
        ORDER BY score ${boundLimit}`,

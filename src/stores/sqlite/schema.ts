@@ -111,6 +111,33 @@ export const migrations: readonly string[] = [
         ORDER BY fact.key))))
     WHERE json_type(text, '$.facts') = 'array';
   `,
+  // 4: what is pending has an open call (ledger/calls.ts) from the first, not once it is looked up
+  `
+  CREATE TEMP TABLE pending AS
+    SELECT account, iif(member ->> 0 = 1, 'payment:', 'payout:') || (member ->> 1) AS key,
+      'pending-' || lower(hex(randomblob(16))) AS id, member ->> 2 AS subject, score,
+      CASE member ->> 3 WHEN 'payment' THEN 'CreatePayment' WHEN 'confirm' THEN 'ConfirmPayment'
+        WHEN 'recurrent' THEN 'CreateRecurrentPayment' ELSE 'RequestPayout' END AS method
+    FROM members WHERE name = 'unfinished';
+  DELETE FROM pending WHERE EXISTS (
+    SELECT 1 FROM records, json_each(records.text, '$.calls') AS call
+    WHERE records.account = pending.account AND records.key = pending.key
+      AND call.value ->> 'method' = method AND call.value ->> 'subjectId' = subject);
+  UPDATE records SET text = json_set(text, '$.calls', json((
+    SELECT json_group_array(json(call)) FROM (
+      SELECT value AS call FROM json_each(text, '$.calls')
+      UNION ALL
+      SELECT json_object('id', id, 'method', method, 'state', 'pending',
+          'startedAt', CAST(CAST(score AS INTEGER) AS TEXT), 'leaseMs', 0, 'locks', json('false'),
+          'subjectId', subject, 'checks', 0, 'notFound', 0, 'needsOperator', json('false'),
+          'keyDigest', '', 'dueMs', CAST(score AS INTEGER))
+        FROM pending WHERE pending.account = records.account AND pending.key = records.key))))
+    WHERE (account, key) IN (SELECT account, key FROM pending);
+  INSERT INTO members (account, name, member, score)
+    SELECT account, 'due', id || ' ' || key, score FROM pending;
+  DELETE FROM members WHERE name = 'unfinished';
+  DROP TABLE pending;
+  `,
 ];
 
 /**

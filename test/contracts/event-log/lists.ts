@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import type { Entry, EventLog, Selection } from "../../../src/ledger/log.ts";
+import type { EventLog, Selection } from "../../../src/ledger/log.ts";
 import { payment, payout, type Told } from "../../ledger/entries.ts";
 import { newCall, started } from "../../ledger/new-call.ts";
 import { account, type LogRig } from "./rig.ts";
@@ -101,80 +100,6 @@ export function testLists(rig: LogRig): void {
       assert.deepEqual(await names(), [...first, ...first.map((_, n) => `new-${n}`)]);
       const states = [PaymentState.PAID];
       assert.deepEqual(await names({ states }), first);
-    });
-  });
-
-  describe("unfinished operations", () => {
-    const unfinished = async (limit = 10, by = rig.log) =>
-      (await by.unfinished(account, 0, limit)).map(
-        ({ externalId, subjectId, operation }) => `${externalId} ${subjectId} ${operation}`,
-      );
-
-    /** Stores an entry in its own millisecond: the order is exact only to the millisecond. */
-    const storedApart = async (entry: Entry) => {
-      await delay(2);
-      await stored(entry);
-    };
-
-    it("are listed, the oldest first, until they are final", async () => {
-      assert.deepEqual(await unfinished(), []);
-      await storedApart(payment({ paymentId: "a", status: "init" }));
-      await storedApart(payment({ paymentId: "b" }));
-      await storedApart(payout({ status: "processing" }));
-      await storedApart(payment({ paymentId: "a", operation: "confirm" }));
-      await stored(payment({ paymentId: "a" }));
-      assert.deepEqual(await unfinished(10, rig.peer), [
-        "order-1 a payment",
-        "order-1 b payment",
-        "payout-1 tx-1 payout",
-        "order-1 a confirm",
-      ]);
-      assert.deepEqual(await unfinished(2), ["order-1 a payment", "order-1 b payment"]);
-      assert.deepEqual(await rig.log.unfinished("other", 0, 10), []);
-      await stored(payment({ paymentId: "a", status: "success" }));
-      await stored(payout({ status: "failure" }));
-      assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a confirm"]);
-      // A late event does not reopen a final operation.
-      await stored(payment({ paymentId: "a", statusCode: "late" }));
-      assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a confirm"]);
-    });
-
-    it("do not include refunds, cancellations and look-ups", async () => {
-      for (const operation of ["refund", "cancel", "lookup"] as const) {
-        await stored(payment({ operation }));
-      }
-      assert.deepEqual(await unfinished(), []);
-    });
-
-    it("do not include one whose external_id is too long for a request, though its event is stored", async () => {
-      const externalId = "x".repeat(900_000);
-      await stored(payment({ externalId }));
-      assert.deepEqual(await unfinished(), []);
-      const found = await rig.log.snapshot(account, EventKind.PAYMENT, externalId);
-      assert.equal(found?.operations[0]?.subjectId, "pay-1");
-      const longer = await rig.log.snapshot(account, EventKind.PAYMENT, `${externalId}x`);
-      assert.equal(longer, undefined);
-    });
-
-    it("are listed once they are old enough", async () => {
-      await stored(payment());
-      assert.deepEqual(await rig.log.unfinished(account, 60_000, 10), []);
-      let found = await rig.log.unfinished(account, 20, 10);
-      while (found.length === 0) found = await rig.log.unfinished(account, 20, 10);
-      const [one] = found;
-      assert(one && one.ageMs >= 20 && one.ageMs < 60_000, `${one?.ageMs}`);
-    });
-
-    it("are not listed after dismiss until a further event arrives", async () => {
-      await storedApart(payment({ paymentId: "a", status: "init" }));
-      await storedApart(payment({ paymentId: "b" }));
-      const [first] = await rig.log.unfinished(account, 0, 1);
-      assert(first);
-      await rig.peer.dismiss(account, [first]);
-      await rig.peer.dismiss(account, []);
-      assert.deepEqual(await unfinished(), ["order-1 b payment"]);
-      await storedApart(payment({ paymentId: "a" }));
-      assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a payment"]);
     });
   });
 }

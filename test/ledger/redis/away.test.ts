@@ -269,8 +269,8 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     const server = await start();
     const { log, close } = await replica(server.url, { retentionMs: 500 });
     open.push({ close });
-    const first = (await log.append("shop", payment())).event?.cursor ?? "";
-    await log.append("shop", payment({ status: "success" }));
+    const first = (await log.append("shop", payment({ status: "success" }))).event?.cursor ?? "";
+    await log.append("shop", payment({ operation: "refund" }));
     const history = () => log.history("shop", EventKind.PAYMENT, "order-1", 10);
     await until(async () => (await history()).length === 0);
     // The stream of all events may stay a tenth of a second longer.

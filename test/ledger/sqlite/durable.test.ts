@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { maxUnfinished } from "../../../src/ledger/entries.ts";
 import { reportTo } from "../../../src/report.ts";
 import { placeIn } from "../../../src/stores/cursor.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
@@ -35,7 +34,6 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   await log.append("shop", payment({ status: "failure", amount: "1.00" }));
   ahead = 30 * day;
   assert.equal(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), undefined);
-  assert.deepEqual(await log.unfinished("shop", 0, 10), []);
   // What is past its time counts no more, even while it is still on the disk.
   const anew = await log.append("shop", payment({ operation: "confirm" }));
   const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
@@ -44,9 +42,7 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
     [["confirm", "pending", anew.event?.cursor]],
   );
   assert.equal(snapshot?.operations.length, 1);
-  assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
   await sweep();
-  assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
   assert.equal((await lettersOf(log, "shop")).length, 1, "letters are kept until they are removed");
   assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
 });
@@ -81,26 +77,4 @@ it("leaves out an event that cannot be read, and shows all others", { timeout },
     [cursors[0], cursors[2]],
   );
   assert.deepEqual([...new Set(told)], [`event ${cursors[1]}`]);
-});
-
-it("keeps the newest unfinished operations, up to its bound", { timeout }, async (t) => {
-  const path = directory(t);
-  const first = await openLog(path);
-  await first.log.append("shop", payment({ externalId: "oldest" }));
-  await first.close();
-  const database = new DatabaseSync(join(path, "gateway.sqlite"));
-  database.exec(`
-    WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ${maxUnfinished})
-    INSERT INTO members (account, name, member, score)
-    SELECT (SELECT id FROM accounts), 'unfinished', json_array(1, 'order-' || i, 'p', 'payment'),
-      ${Date.now() - 2 * maxUnfinished} + i
-    FROM n;
-    UPDATE members SET score = ${Date.now() - 3 * maxUnfinished} WHERE member LIKE '%oldest%'`);
-  database.close();
-  const { log, close } = await openLog(path);
-  t.after(close);
-  const oldest = async () => (await log.unfinished("shop", 0, 1))[0]?.externalId;
-  assert.equal(await oldest(), "oldest");
-  await log.append("shop", payment({ externalId: "newest", paymentId: "newest" }));
-  assert.equal(await oldest(), "order-2");
 });
