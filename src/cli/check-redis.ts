@@ -140,9 +140,6 @@ async function scripts(
         `allow the user all commands, keys and channels that begin with ${prefix}:`,
       ),
     };
-  } finally {
-    writer.close();
-    listener.disconnect();
   }
 }
 

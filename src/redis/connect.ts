@@ -21,12 +21,13 @@ export type RedisClient = Redis | Cluster;
 export interface RedisConnector {
   /** For commands that do not block. One for the whole process. */
   readonly client: RedisClient;
-  /** A connection of its own, for commands that block. The caller closes it. */
+  /** A connection of its own, for commands that block. */
   dedicated(): RedisClient;
   /** A connection to one server of the set. The caller opens and closes it; it never reconnects. */
   server(address: ServerAddress): Redis;
   /** Only with a Sentinel set. */
   readonly sentinels: Sentinels | undefined;
+  /** Closes the client, the dedicated connections and those to the Sentinels. */
   close(): Promise<void>;
 }
 
@@ -105,7 +106,7 @@ export function connectRedis(
     },
     sentinels,
     async close() {
-      client.disconnect();
+      for (const each of clients) each.disconnect();
       sentinels?.close();
     },
   };

@@ -40,7 +40,6 @@ export interface Writer {
     keys: readonly string[],
     args: readonly (string | Buffer)[],
   ): Promise<Written>;
-  close(): void;
 }
 
 /** A script's answer; `missing` says why too few servers hold what it wrote. */
@@ -84,7 +83,6 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
       if (missing) throw storeAway(missing);
       return answer;
     },
-    close: () => client.disconnect(),
   };
 }
 
@@ -95,7 +93,6 @@ function createClientWriter(client: RedisClient): Writer {
   return {
     run,
     attempt: (...write) => run(...write).then((answer) => ({ answer, missing: undefined })),
-    close() {},
   };
 }
 

@@ -28,7 +28,7 @@ export interface RedisKernelOptions {
   };
   /** Replicas of Redis that must hold a commit before it is acknowledged. Default: 0. */
   readonly minReplicas?: MinReplicas;
-  /** Default: one that waits for `minReplicas`. The store closes it. */
+  /** Default: one that waits for `minReplicas`. */
   readonly writer?: Writer;
   /** The live delivery of an account's events changed its state. */
   readonly onFeed?: (details: {
@@ -90,8 +90,6 @@ export function createRedisKernel(options: RedisKernelOptions): RedisKernel {
       closed = error;
       clearInterval(sweeper);
       for (const account of accounts.values()) account.end(error);
-      wakeUps.close();
-      writer.close();
     },
   };
 }

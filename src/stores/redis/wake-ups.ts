@@ -11,7 +11,6 @@ export interface WakeUps {
   /** Subscribes again, after a wake-up did not arrive. */
   renew(channel: string): void;
   unlisten(channel: string): void;
-  close(): void;
 }
 
 const subscribeMs = 1_000;
@@ -52,10 +51,6 @@ export function createWakeUps(redis: RedisConnector): WakeUps {
       listeners.delete(channel);
       if (client?.status !== "ready") return;
       void within(subscribeMs, client.unsubscribe(channel)).catch(() => {});
-    },
-    close() {
-      listeners.clear();
-      client?.disconnect();
     },
   };
 }

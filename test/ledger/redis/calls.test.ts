@@ -238,9 +238,8 @@ describe("writes that replicas must hold", { skip: withoutRedis, timeout: 60_000
   const server = ofSuite(startRedis);
   const redis = ofSuite(() => connected(server.url));
 
-  it("are not sent once their callers have given up", async (t) => {
+  it("are not sent once their callers have given up", async () => {
     const writer = createWriter({ redis, minReplicas: 1 });
-    t.after(() => writer.close());
     const lease = loadScript(new URL("../../../src/stores/redis/lease.lua", import.meta.url));
     const write = (n: number) => writer.attempt(lease, [`{w}:${n}`], ["holder", "60000"]);
     // Each batch of 128 waits a second for the replica that is not there; callers wait for three.

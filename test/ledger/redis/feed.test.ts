@@ -28,7 +28,6 @@ async function startFeed(t: TestContext, read: (after?: Cursor) => Promise<Store
       },
       unlisten() {},
       renew() {},
-      close() {},
     },
     channel: "c",
     listener: { row() {}, fail() {} },
