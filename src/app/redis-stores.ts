@@ -76,8 +76,8 @@ export async function redisStores(
     replicas = count;
     if (minReplicas === "all" || minReplicas === 0) return;
     const before = warning;
-    warning = count > minReplicas ? replicasWarning(minReplicas, count) : undefined;
-    if (warning !== undefined && before === undefined) log.warn(warning);
+    warning = replicasWarning(minReplicas, count);
+    if (warning !== undefined && warning !== before) log.warn(warning);
   });
   return {
     eventLog: ledger,
@@ -124,8 +124,14 @@ export async function redisStores(
 const failoverWarning =
   "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so a call that moves money may be sent a second time; set it to all";
 
-const replicasWarning = (min: number, count: number) =>
-  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that lacks the newest events, locks and Idempotency-Keys loses them; set it to all`;
+function replicasWarning(min: number, count: number): string | undefined {
+  if (count === min) return undefined;
+  const effect =
+    count < min
+      ? "nothing counts as stored, so callbacks are answered 503 and calls that move money are UNAVAILABLE; connect replicas, or lower it"
+      : "a failover to one that lacks the newest events, locks and Idempotency-Keys loses them; set it to all";
+  return `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: ${effect}`;
+}
 
 const feedMessages = {
   away: "cannot read events from Redis: watchers wait; retrying",

@@ -32,6 +32,6 @@ export interface RedisHealth {
   readonly since?: string;
   /** Replicas in sync: in a cluster those of the primary that has the fewest. */
   readonly replicas: number | undefined;
-  /** Set when a failover may lose acknowledged writes. */
+  /** Set when a failover may lose acknowledged writes, or too few replicas are there to acknowledge. */
   readonly warning: string | undefined;
 }

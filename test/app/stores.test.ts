@@ -40,7 +40,7 @@ test("warns at start that a Redis failover may lose writes that no replica has t
   assert.equal(await warned("redis://127.0.0.1:1"), false);
 });
 
-test("warns at start and on /readyz that not all replicas have to hold a write", {
+test("warns at start and on /readyz that REDIS_MIN_REPLICAS does not fit the replicas", {
   skip: withoutRedis,
 }, async (t) => {
   const redis = await startRedis([["repl-diskless-sync-delay", "0"]]);
@@ -59,13 +59,16 @@ test("warns at start and on /readyz that not all replicas have to hold a write",
     });
     await until(async () => stores.redisHealth?.().replicas === 2);
     return {
-      warned: records.filter(({ msg }) => /loses them; set it to all/.test(String(msg))).length,
+      warned: records.filter(({ msg }) => /replicas are connected/.test(String(msg))).length,
       health: stores.redisHealth?.(),
     };
   };
   const one = await opened("1");
   assert.equal(one.warned, 1);
   assert.match(one.health?.warning ?? "", /^REDIS_MIN_REPLICAS is 1, and 2 replicas are connected/);
+  const three = await opened("3");
+  assert.equal(three.warned, 1);
+  assert.match(three.health?.warning ?? "", /2 replicas are connected: nothing counts as stored/);
   for (const enough of ["2", "all"]) {
     const { warned, health } = await opened(enough);
     assert.deepEqual([warned, health], [0, { status: "up", replicas: 2, warning: undefined }]);
