@@ -32,6 +32,8 @@ export interface AdminListenerOptions
   readonly intake: Intake;
   readonly tlsFiles: TlsFiles | undefined;
   readonly telemetry: Telemetry;
+  /** Those whose credentials the service refuses. */
+  readonly refusedAccounts: () => readonly string[];
   /** URL of the public listener. */
   readonly publicUrl: () => string;
   /** Set in sandbox mode. */
@@ -90,7 +92,9 @@ export function createAdminListener(
     exposition: (accept) => expositionOf(metrics.registry, accept),
     details() {
       const redis = stores.redisHealth?.();
-      return redis && { redis };
+      const refused = options.refusedAccounts();
+      if (refused.length === 0) return redis && { redis };
+      return { redis, credentialsRefused: refused };
     },
     page: loadPage(),
     operatorOf: operators.operatorOf,

@@ -116,15 +116,19 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const edges = createEdges(common, back, core, identify, tlsFiles);
   const { admission, intake, publicServer, rpc } = edges;
 
+  const { refusedAccounts } = back;
   const notReady = () => [
     ...(shutdown.announced ? ["shutting down"] : []),
     ...stores.notReady(),
-    ...[...back.refused].map((name) => `the upstream refuses the credentials of account ${name}`),
+    // While only some are refused, the calls of the others go on here as well as elsewhere.
+    ...(refusedAccounts().length === names.length
+      ? names.map((name) => `the upstream refuses the credentials of account ${name}`)
+      : []),
   ];
   const admin = createAdminListener(config, log, {
     ...{ accounts, log: eventLog, activities, core, identify, stores },
     ...{ admission, intake, tlsFiles, telemetry, emulator },
-    ...{ notReady, publicUrl: () => listeningUrl },
+    ...{ notReady, refusedAccounts, publicUrl: () => listeningUrl },
   });
 
   // Open the listeners, the operators' last.
@@ -194,13 +198,16 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
     sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
   clock = emulator?.clock;
   const activities = new Map<string, Activity>();
-  /** Accounts whose credentials the service refuses. */
-  const refused = new Set<string>();
+  /** Accounts whose credentials the service refuses, and when each last called it. */
+  const refused = new Map<string, number>();
   const reportUse: Report = (...observed) => {
     const [name, about] = observed;
-    if (name === "tokenGiven") activities.get(about.account)?.waited(about);
+    if (name === "tokenGiven") {
+      activities.get(about.account)?.waited(about);
+      if (refused.has(about.account)) refused.set(about.account, performance.now());
+    }
     if (name === "credentials" && about.accepted) refused.delete(about.account);
-    if (name === "credentials" && !about.accepted) refused.add(about.account);
+    if (name === "credentials" && !about.accepted) refused.set(about.account, performance.now());
     report(...observed);
   };
   const accounts = new Map<string, Account>();
@@ -217,10 +224,17 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
     accounts.set(name, { bucket, upstream });
   }
   return {
-    ...{ keyrings, stores, eventLog, intents, causes, emulator, activities },
-    ...{ accounts, refused },
+    ...{ keyrings, stores, eventLog, intents, causes, emulator, activities, accounts },
+    // Only a call shows that they are accepted again, and a gateway that is not ready gets none.
+    refusedAccounts: () =>
+      [...refused.keys()].filter(
+        (name) => performance.now() - (refused.get(name) ?? 0) < refusedMs,
+      ),
   };
 }
+
+/** How long refused credentials count after the account's last call, in milliseconds. */
+const refusedMs = 60_000;
 
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
 function createEdges(

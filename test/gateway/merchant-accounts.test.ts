@@ -106,3 +106,26 @@ test("each account has a budget of its own", async () => {
   for (let n = 0; n < 5; n++) await pay(`spent-${n}`, shopKey);
   assert.ok((await remaining(marketKey)) >= before);
 });
+
+test("an account whose credentials the service refuses does not make others unready", async (t) => {
+  const [shop, market] = emulators.map(({ url }) => url);
+  const merchants = {
+    shop: { login: "shop", password: "password-of-shop", url: shop },
+    market: { login: "market", password: "wrong", url: market },
+  };
+  const others = await startTestGateway({
+    MERCHANTS_FILE: files.write("others", JSON.stringify(merchants)),
+    ...accessEnv(files, [{ name: "both", key: bothKey, scopes }]),
+  });
+  t.after(() => others.stop());
+  const client = clientOf(PaymentService, others);
+  const call = (account: string) =>
+    client.createPayment(paymentRequest(`of-${account}`), as(bothKey, account));
+  await assert.rejects(call("market"), { code: Code.Internal });
+  const readiness = await fetch(`${others.adminUrl}/readyz`);
+  assert.deepEqual(
+    [readiness.status, await readiness.json()],
+    [200, { status: "ready", details: { credentialsRefused: ["market"] } }],
+  );
+  await call("shop");
+});

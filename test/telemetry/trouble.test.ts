@@ -42,6 +42,10 @@ test("refused credentials show in the metrics and count as an internal error", {
   assert.equal(value("upstream_credentials_refused", { account }), 1);
   assert.equal(value("ready", {}), 0);
   assert.equal(value("internal_errors_total", { edge: "rpc" }), 1);
+  const { now } = performance;
+  t.mock.method(performance, "now", () => now.call(performance) + 60_000);
+  const later = await scrapeOf(gateway);
+  assert.equal(later.value("ready", {}), 1, "only further calls can show that they are accepted");
 });
 
 test("an external_id that may be a card number is masked in every record, and a long one cut", () => {
