@@ -853,8 +853,9 @@ export const WatchPaymentResponseSchema: GenMessage<WatchPaymentResponse> = /*@_
  * with a google.rpc.BadRequest that names it. Bounds of the gateway's own, on every
  * service: a text has at most 255 bytes in UTF-8 (a URL 2,048) where its comment says
  * nothing else, a list at most 1,000 items. An error of the payments service carries
- * an UpstreamError, every error a google.rpc.LocalizedMessage for the customer, in
- * English or Ukrainian as Accept-Language asks. A call that moves money and whose outcome is not known is UNKNOWN,
+ * an UpstreamError, every error of a unary call a google.rpc.LocalizedMessage for the
+ * customer, in English or Ukrainian as Accept-Language asks, but not the refusal of a gateway
+ * that is overloaded. A call that moves money and whose outcome is not known is UNKNOWN,
  * or DEADLINE_EXCEEDED where the caller's deadline passed, with an OutcomeUnknown: do
  * not repeat it, look the payment up. Such a call is ABORTED while another call of the
  * same method for the same external_id has no answer yet; an unknown outcome is no
