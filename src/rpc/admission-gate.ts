@@ -4,7 +4,7 @@ import { overloaded } from "../net/overloaded.ts";
 import { emptyResponse, type HttpResponse, type RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
-import { fromGatewayError } from "./errors.ts";
+import { toConnectError } from "./errors.ts";
 import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
 import type { ServedMethod } from "./served-call.ts";
 
@@ -28,7 +28,7 @@ export function createAdmissionGate(
   report: Report,
   maxConnections: number | undefined,
 ): AdmissionGate {
-  const refuse = createRefusal(fromGatewayError(overloaded()));
+  const refuse = createRefusal(toConnectError(overloaded()));
   const openStreams = new WeakMap<object, number>();
   const maxOpenStreams = openStreamsOf(maxConnections);
   let allOpenStreams = 0;

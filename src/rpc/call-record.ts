@@ -1,11 +1,10 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
-import { type ErrorCode, errorOfAbort } from "../errors.ts";
+import { type ErrorCode, errorOfAbort, type GatewayError, reasonOf } from "../errors.ts";
 import type { Report } from "../report.ts";
 import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/attributes.ts";
 import { activeSpan, type Span } from "../telemetry/tracing/tracing.ts";
-import { compressionNotNamed, errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
+import { compressionNotNamed, statusCodes } from "./errors.ts";
 
 /** One call in the log: its method, caller, outcome and duration. */
 export interface CallRecord {
@@ -16,7 +15,7 @@ export interface CallRecord {
   /**
    * Writes the record, its metrics and the span's outcome. `error` is undefined after a success.
    */
-  readonly settle: (error: ConnectError | undefined) => void;
+  readonly settle: (error: GatewayError | undefined) => void;
 }
 
 /**
@@ -58,8 +57,8 @@ export function createCallRecord(
     settle(error) {
       const code = outcome(error);
       const durationMs = performance.now() - startedMs;
-      const reason = error && { reason: reasonOf(error) };
-      const isCallersMistake = reason?.reason === compressionNotNamed;
+      const reason = error && (reasonOf(error)?.reason ?? error.code);
+      const isCallersMistake = reason === compressionNotNamed;
       report("rpcEnded", {
         ...{ service, method: call.method.name, protocol, code, durationMs, isCallersMistake },
         unary: call.method.methodKind === "unary",
@@ -69,7 +68,7 @@ export function createCallRecord(
       const entry = {
         method,
         code,
-        ...reason,
+        ...(reason !== undefined && { reason }),
         durationMs: Math.round(durationMs * 1000) / 1000,
         requestId,
         caller: record.caller?.name,
@@ -83,8 +82,8 @@ export function createCallRecord(
     },
   };
 
-  function outcome(error: ConnectError | undefined): ErrorCode | "OK" {
-    if (error) return errorCodeOf(error);
+  function outcome(error: GatewayError | undefined): ErrorCode | "OK" {
+    if (error) return error.code;
     // A unary call may succeed after its caller has left; a stream that does is not complete.
     const isWhole = call.method.methodKind === "unary" || !call.signal.aborted;
     return isWhole ? "OK" : errorOfAbort(call.signal).code;

@@ -1,14 +1,7 @@
-import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import {
-  type ErrorCode,
-  errorOfAbort,
-  GatewayError,
-  gatewayReason,
-  type Reason,
-  reasonOf as reasonOfGatewayError,
-} from "../errors.ts";
+import { type ErrorCode, errorOfAbort, GatewayError, gatewayReason, reasonOf } from "../errors.ts";
 import {
   BadRequestSchema,
   ErrorInfoSchema,
@@ -52,77 +45,39 @@ export const statusCodes: Readonly<Record<ErrorCode, Code>> = {
 };
 
 /**
- * The error that a caller of the RPC edge receives. A GatewayError or ConnectError keeps its code
- * and details. After `signal` has aborted, any other error becomes that of the abort:
- * DEADLINE_EXCEEDED, CANCELLED or the abort's own GatewayError. Anything else becomes INTERNAL without
- * details, and `onUnknown` receives the original.
+ * The error of a call as its caller receives it. After `signal` has aborted, an error that is
+ * neither the gateway's nor Connect's becomes that of the abort: DEADLINE_EXCEEDED, CANCELLED or the
+ * abort's own. Anything else becomes INTERNAL without details, and `onUnknown` receives the original.
  */
-export function toConnectError(
+export function toGatewayError(
   error: unknown,
   signal: AbortSignal,
   onUnknown: (error: unknown) => void,
-): ConnectError {
-  if (error instanceof GatewayError) return fromGatewayError(error);
-  if (error instanceof ConnectError) return withErrorInfo(error);
-  if (signal.aborted) return fromGatewayError(errorOfAbort(signal));
+): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (error instanceof ConnectError) {
+    return new GatewayError(codeNames.get(error.code) ?? "INTERNAL", error.rawMessage);
+  }
+  if (signal.aborted) return errorOfAbort(signal);
   onUnknown(error);
-  return withErrorInfo(new ConnectError("internal error", Code.Internal));
-}
-
-/**
- * Adds a `google.rpc.ErrorInfo` to an error that has none. Every error of the gateway has one: by
- * it a client distinguishes them from errors of its own connection, which do not show the call's
- * outcome.
- */
-function withErrorInfo(error: ConnectError): ConnectError {
-  if (reasonOf(error) === undefined) {
-    error.details.push(errorInfo(gatewayReason(errorCodeOf(error))));
-  }
-  return error;
-}
-
-/**
- * Adds what the customer may be told, as a `google.rpc.LocalizedMessage`.
- * @param acceptLanguage the header of the call
- */
-export function addUserMessage(error: ConnectError, acceptLanguage: string | null): void {
-  const upstream = detailOf(error, UpstreamErrorSchema) as UpstreamError | undefined;
-  const outcomeUnknown = detailOf(error, OutcomeUnknownSchema) as
-    | { externalId: string }
-    | undefined;
-  const details = { ...(upstream && { upstream }), ...(outcomeUnknown && { outcomeUnknown }) };
-  const value = userMessage({ code: errorCodeOf(error), details }, acceptLanguage);
-  error.details.push({ desc: LocalizedMessageSchema, value: { ...value } });
-}
-
-/** Reason of an INTERNAL error that is the caller's mistake: no header names the compression. */
-export const compressionNotNamed = "COMPRESSION_NOT_NAMED";
-
-/** The gateway's code for an error; INTERNAL for a code that is not in its list. */
-export function errorCodeOf(error: ConnectError): ErrorCode {
-  return codeNames.get(error.code) ?? "INTERNAL";
-}
-
-/** The reason in an outgoing error's `google.rpc.ErrorInfo`; undefined if it has none. */
-export function reasonOf(error: ConnectError): string | undefined {
-  const info = detailOf(error, ErrorInfoSchema) as MessageInitShape<typeof ErrorInfoSchema>;
-  return info?.reason;
-}
-
-/** The first detail of a type in an outgoing error. */
-function detailOf(error: ConnectError, type: DescMessage): unknown {
-  for (const detail of error.details) {
-    if ("desc" in detail && detail.desc === type) return detail.value;
-  }
-  return undefined;
+  return new GatewayError("INTERNAL", "internal error");
 }
 
 const codeNames = new Map(
   Object.entries(statusCodes).map(([name, code]) => [code, name as ErrorCode]),
 );
 
-/** The error of a call, with everything that its caller may learn of it. */
-export function fromGatewayError(error: GatewayError): ConnectError {
+/** Reason of an INTERNAL error that is the caller's mistake: no header names the compression. */
+export const compressionNotNamed = "COMPRESSION_NOT_NAMED";
+
+/**
+ * An error as the protocols send it, with everything that its caller may learn of it. Every error of
+ * the gateway has a `google.rpc.ErrorInfo`: by it a client distinguishes them from errors of its own
+ * connection, which do not show the call's outcome.
+ * @param language the call's `Accept-Language`, for what the customer may be told; undefined where
+ *   nothing is said to customers
+ */
+export function toConnectError(error: GatewayError, language?: string | null): ConnectError {
   const { upstream, fields, retryAfterMs, outcomeUnknown, resumeCursor } = error.details;
   const out = new ConnectError(clip(error.message), statusCodes[error.code]);
   if (outcomeUnknown) {
@@ -130,8 +85,8 @@ export function fromGatewayError(error: GatewayError): ConnectError {
   }
   const metadata: Record<string, string> =
     resumeCursor === undefined ? {} : { resume_cursor: resumeCursor };
-  const reason = reasonOfGatewayError(error) ?? gatewayReason(error.code);
-  out.details.push(errorInfo(reason, metadata));
+  const reason = reasonOf(error) ?? gatewayReason(error.code);
+  out.details.push({ desc: ErrorInfoSchema, value: { ...reason, metadata } });
   if (retryAfterMs !== undefined) {
     out.details.push({
       desc: RetryInfoSchema,
@@ -154,11 +109,10 @@ export function fromGatewayError(error: GatewayError): ConnectError {
   if (resumeCursor !== undefined && headerValue.test(resumeCursor)) {
     out.metadata.set(resumeCursorHeader, resumeCursor);
   }
+  if (language !== undefined) {
+    out.details.push({ desc: LocalizedMessageSchema, value: { ...userMessage(error, language) } });
+  }
   return out;
-}
-
-function errorInfo(reason: Reason, metadata: Record<string, string> = {}) {
-  return { desc: ErrorInfoSchema, value: { ...reason, metadata } };
 }
 
 /**

@@ -27,7 +27,7 @@ import type { ArrivedCall, ServedMethod } from "./served-call.ts";
  * @param maxBytes most bytes of a body with a message of `readMaxBytes`
  * @param slot suspended while the body is late
  * @throws GatewayError CANCELLED if the body does not arrive, RESOURCE_EXHAUSTED if it was dropped
- * @throws ConnectError if it is too large
+ * @throws GatewayError RESOURCE_EXHAUSTED if it is too large
  */
 export async function receiveBody(
   { head, method, options }: ArrivedCall<Protocol>,
@@ -42,9 +42,9 @@ export async function receiveBody(
 }
 
 function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
-  return new ConnectError(
+  return new GatewayError(
+    "RESOURCE_EXHAUSTED",
     `message size is larger than configured readMaxBytes ${readMaxBytes}`,
-    Code.ResourceExhausted,
   );
 }
 
@@ -52,7 +52,7 @@ function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
  * Decodes a body that is not one plain message: one that is compressed, or that Connect's own
  * functions have to refuse in their words.
  * @throws GatewayError RESOURCE_EXHAUSTED if it was dropped to free memory
- * @throws ConnectError for a body that is malformed or beyond the limits
+ * @throws GatewayError or ConnectError for a body that is malformed or beyond the limits
  */
 export async function decodeUnusual(
   body: Buffer,
@@ -76,8 +76,8 @@ export async function decodeUnusual(
   return value;
 }
 
-function wrongNumber(what: string): ConnectError {
-  return new ConnectError(`protocol error: ${what}`, Code.Unimplemented);
+function wrongNumber(what: string): GatewayError {
+  return new GatewayError("UNIMPLEMENTED", `protocol error: ${what}`);
 }
 
 /** The requests of a stream of them, each as it arrives. It throws as `decodeUnusual` does. */
@@ -109,7 +109,7 @@ function decodeEnvelopes(
 
 /**
  * A message, decompressed within the limits of memory, and in a turn of its own.
- * @throws ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits
+ * @throws GatewayError or ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits
  */
 async function decompressedInTurn(
   { head, method, asked, options }: ArrivedCall<Protocol>,
@@ -144,14 +144,14 @@ async function decompressedInTurn(
   }
 }
 
-function growsTooMuch(): ConnectError {
+function growsTooMuch(): GatewayError {
   const message = `message grows more than ${intakeLimits.ratio} times as large by decompression`;
-  return new ConnectError(message, Code.ResourceExhausted);
+  return new GatewayError("RESOURCE_EXHAUSTED", message);
 }
 
 /**
  * The message in the URL of a read by GET.
- * @throws ConnectError if it should be in base64 and is not
+ * @throws GatewayError INVALID_ARGUMENT if it should be in base64 and is not
  */
 export function messageOfQuery(query: URLSearchParams): Buffer {
   const message = query.get("message") ?? "";
@@ -159,7 +159,7 @@ export function messageOfQuery(query: URLSearchParams): Buffer {
   try {
     return Buffer.from(base64Decode(message));
   } catch {
-    throw new ConnectError("the message in the URL is not base64", Code.InvalidArgument);
+    throw new GatewayError("INVALID_ARGUMENT", "the message in the URL is not base64");
   }
 }
 

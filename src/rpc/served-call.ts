@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { Call, Core } from "../core/core.ts";
@@ -15,7 +14,7 @@ import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { Report } from "../report.ts";
 import { type CallRecord, createCallRecord, type Log, type RecordedCall } from "./call-record.ts";
-import { toConnectError } from "./errors.ts";
+import { toGatewayError } from "./errors.ts";
 import type { Asked, Granted, Protocol } from "./protocols.ts";
 
 /** Identifies the caller by a request's headers. @throws GatewayError for a caller it refuses */
@@ -166,14 +165,14 @@ export class ServedCall implements RecordedCall {
   }
 
   /** The error as its caller receives it. */
-  failed(error: unknown): ConnectError {
+  failed(error: unknown): GatewayError {
     if (!this.call && error instanceof GatewayError && error.code === "UNAUTHENTICATED") {
       this.#answerHeader.set("www-authenticate", "Bearer");
     }
-    return toConnectError(error, this.signal, this.#record.unknown);
+    return toGatewayError(error, this.signal, this.#record.unknown);
   }
 
-  end(failure: ConnectError | undefined): void {
+  end(failure: GatewayError | undefined): void {
     this.#life.end();
     this.#record.settle(failure);
   }

@@ -12,7 +12,7 @@ import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
-import { fromGatewayError } from "./errors.ts";
+import { toConnectError } from "./errors.ts";
 import { createMethods, type MethodLimits } from "./methods.ts";
 import { type UnaryProtocol, unaryProtocols } from "./protocols.ts";
 import { createRequestListener } from "./request-listener.ts";
@@ -157,7 +157,7 @@ function refusesMisdirected(misdirection: Misdirection | undefined, listener: Li
   return (head) => {
     const refused = misdirection(head.headers);
     if (!refused) return listener(head);
-    const error = fromGatewayError(new GatewayError("PERMISSION_DENIED", refused.message));
+    const error = toConnectError(new GatewayError("PERMISSION_DENIED", refused.message));
     const type = head.headers["content-type"] ?? "";
     const protocol = unaryProtocols.get(type) ?? (unaryProtocols.get(jsonType) as UnaryProtocol);
     // Without a compression, the answer is there at once.

@@ -9,6 +9,7 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { cutUnlessRead, drained } from "../live/reader.ts";
 import type { Outlet, RequestHead } from "../net/request-head.ts";
 import { resultOf } from "./call-result.ts";
+import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { envelope, envelopeHeaders, type StreamProtocol } from "./protocols.ts";
 import { type ArrivedCall, isBidi, ServedCall, type ServiceCall } from "./served-call.ts";
@@ -72,7 +73,7 @@ async function deliver(
 function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void {
   const failure = error === undefined ? undefined : served.failed(error);
   served.end(failure);
-  answer.end(failure);
+  answer.end(failure && toConnectError(failure));
 }
 
 /** The answer of one stream: headers, messages, end. */

@@ -1,8 +1,8 @@
 import { create, type DescMethodUnary, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { GatewayError } from "../errors.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { resultOf } from "./call-result.ts";
-import { addUserMessage } from "./errors.ts";
+import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import type { UnaryProtocol } from "./protocols.ts";
 import { type ArrivedCall, ServedCall, type ServedMethod } from "./served-call.ts";
@@ -17,28 +17,23 @@ export async function serveUnary(arrived: ArrivedCall<UnaryProtocol>): Promise<v
   const { protocol, compression } = arrived.asked;
   const answerHeader = new AnswerHeaders();
   const served = new ServedCall(arrived, answerHeader);
-  let output: Uint8Array | string | undefined;
-  let failure: ConnectError | undefined;
+  let output: Uint8Array | string = "";
+  let failure: GatewayError | undefined;
 
   try {
     const result = await resultOf(served, arrived, { onWait: slot.leave });
     output = encoded(method, result as Result, !protocol.isJson);
   } catch (error) {
     failure = served.failed(error);
-    if (!method.isOpen) addUserMessage(failure, served.get("accept-language"));
   }
   slot.leave();
   served.setRateLimit();
   served.end(failure);
   const { fields } = answerHeader;
-  const answer =
-    output === undefined || failure
-      ? protocol.fail(
-          failure ?? new ConnectError("internal error", Code.Internal),
-          fields,
-          compression,
-        )
-      : protocol.succeed(output, fields, compression);
+  const language = method.isOpen ? undefined : served.get("accept-language");
+  const answer = failure
+    ? protocol.fail(toConnectError(failure, language), fields, compression)
+    : protocol.succeed(output, fields, compression);
   const ready = answer instanceof Promise ? await answer : answer;
   await turnEnd();
   head.send(ready);

@@ -311,7 +311,6 @@ export function requestsOf({
     "nobody, in Ukrainian": withHeaders({ authorization: "nobody", "accept-language": "uk-UA" }),
     "a bug in the credentials": withHeaders({ authorization: "bug" }),
     "a bug": ofBody(of("bug:4111111111111111")),
-    "an error of Connect": ofBody(of("connect")),
     "a minute's time": withHeaders({ [timeoutHeader]: isGrpc ? "1M" : "60000" }),
     "more time than there is": withHeaders({
       [timeoutHeader]: isGrpc ? "99999999H" : "9999999999",

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import http from "node:http";
 import { after, before, test } from "node:test";
 import { create, toJson } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { type ErrorCode, errorOfAbort, GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
@@ -40,7 +39,6 @@ const event = (cursor: string, padding = 0) =>
 async function* watch({ externalId }: { externalId: string }, call: Call): AsyncGenerator<Event> {
   const [what, name = ""] = externalId.split(":");
   if (what === "error") throw errorOf(name as ErrorCode);
-  if (what === "connect") throw new ConnectError("as it is", Code.DataLoss);
   if (what === "bug") throw new TypeError(`no property of ${name}`);
   if (what !== "unopened") call.onOpen?.(undefined);
   if (what === "none") return;

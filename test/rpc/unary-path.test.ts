@@ -1,7 +1,6 @@
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { ErrorCode } from "../../src/errors.ts";
 import {
   type CreatePaymentRequest,
@@ -31,7 +30,6 @@ const answers = {
   getPayment: async ({ externalId }: GetPaymentRequest) => {
     const [what, name = ""] = externalId.split(":");
     if (what === "error") throw errorOf(name as ErrorCode);
-    if (what === "connect") throw new ConnectError("as it is", Code.DataLoss);
     if (what === "bug") throw new TypeError(`no property of ${name}`);
     const text = "x".repeat(what === "large" ? 5_000 : 1);
     return create(GetPaymentResponseSchema, {

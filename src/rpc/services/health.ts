@@ -1,5 +1,5 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { GatewayError } from "../../errors.ts";
 import {
   type Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
@@ -34,7 +34,7 @@ export function createHealth(services: readonly DescService[], watchMs: number):
   return {
     service: {
       check({ service }) {
-        if (!known.has(service)) throw new ConnectError("unknown service", Code.NotFound);
+        if (!known.has(service)) throw new GatewayError("NOT_FOUND", "unknown service");
         return { status: current() };
       },
       list: () => ({
@@ -49,10 +49,10 @@ export function createHealth(services: readonly DescService[], watchMs: number):
             sent = status;
             yield { status };
           } else if (down) {
-            throw new ConnectError("the gateway is shutting down", Code.Unavailable);
+            throw new GatewayError("UNAVAILABLE", "the gateway is shutting down");
           } else {
             const leftMs = endsAtMs - performance.now();
-            if (leftMs <= 0) throw new ConnectError("watches end: open another", Code.Unavailable);
+            if (leftMs <= 0) throw new GatewayError("UNAVAILABLE", "watches end: open another");
             await change(leftMs, signal);
           }
         }
