@@ -6,7 +6,6 @@ import {
   hasOption,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { wire, wire_value } from "../gen/payments/v1/options_pb.ts";
 import { isSecret } from "../secrets/secret-fields.ts";
 
@@ -23,6 +22,7 @@ export type WireType =
 
 /** One field of a message as the REST interface has it. */
 export interface WireField {
+  readonly field: DescField;
   /** Name of the JSON member. */
   readonly member: string;
   /** Property of the message object; for a oneof's field the oneof's property. */
@@ -39,8 +39,6 @@ export interface WireField {
   readonly maskFromDigits: number | undefined;
   /** The service's own words, which may quote the request. */
   readonly isFreeText: boolean;
-  /** What the property holds while unset; undefined for a property that is absent then. */
-  readonly unset: "" | 0 | 0n | false | undefined;
 }
 
 /**
@@ -68,8 +66,8 @@ function wireField(field: DescField): WireField {
   const { number, name, freeText, exact } = getOption(field, wire);
   const type = wireType(field, number);
   const list = field.fieldKind === "list";
-  const implicit = field.presence === FeatureSet_FieldPresence.IMPLICIT;
   return {
+    field,
     member: name || field.name,
     property: field.oneof?.localName ?? field.localName,
     ...(field.oneof && { oneofCase: field.localName }),
@@ -78,20 +76,8 @@ function wireField(field: DescField): WireField {
     maskFromDigits:
       type.kind !== "string" || exact || isSecret(field) ? undefined : freeText ? 12 : 13,
     isFreeText: freeText,
-    unset: implicit && !list ? unset[type.kind] : undefined,
   };
 }
-
-const unset = {
-  string: "",
-  number: "",
-  bool: false,
-  int32: 0,
-  int64: 0n,
-  enum: 0,
-  instant: undefined,
-  message: undefined,
-} as const;
 
 function wireType(field: DescField, number: boolean): WireType {
   if (field.message) {

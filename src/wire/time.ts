@@ -1,4 +1,5 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { firstSecond, lastSecond } from "../model/instant.ts";
 
 /**
  * Reads an ISO 8601 date-time with `Z`, with an offset, or with neither (read as UTC, since the
@@ -34,25 +35,6 @@ export function readInstant(text: string): Timestamp | undefined {
 
 const iso8601 =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9})\d*)?)?(?: ?(?:[Zz]|([+-])(\d{2})(?::?(\d{2}))?))?)?$/;
-
-/** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of Timestamp. */
-const firstSecond = -62_135_596_800;
-const lastSecond = 253_402_300_799;
-
-/**
- * Writes an instant as ISO 8601 in UTC, with 0, 3, 6 or 9 digits of a fraction.
- * Undefined outside the years 1 to 9999.
- */
-export function writeInstant({ seconds, nanos }: Timestamp): string | undefined {
-  const whole = Number(seconds);
-  if (!(whole >= firstSecond && whole <= lastSecond)) return undefined;
-  if (!(Number.isInteger(nanos) && nanos >= 0 && nanos < 1e9)) return undefined;
-  const text = new Date(whole * 1000).toISOString();
-  if (nanos === 0) return `${text.slice(0, 19)}Z`;
-  if (nanos % 1e6 === 0) return `${text.slice(0, 20)}${String(nanos / 1e6).padStart(3, "0")}Z`;
-  const fraction = String(nanos).padStart(9, "0").replace(/000$/, "");
-  return `${text.slice(0, 20)}${fraction}Z`;
-}
 
 /** Milliseconds since the epoch. Counted 400 years later: `Date.UTC` reads the year 99 as 1999. */
 function midnightMs(year: number, month: number, day: number): number {

@@ -6,13 +6,12 @@ import { intakeLimits } from "../net/intake-limits.ts";
 import {
   type DecodeOptions,
   isJsonObject,
-  type Properties,
   readMessage,
   readMessages,
   Walk,
   type WireFault,
 } from "./decode.ts";
-import { writeMessage } from "./encode.ts";
+import { writerOf } from "./encode.ts";
 
 export { type DecodeOptions, isBlank, type WireFault } from "./decode.ts";
 
@@ -79,7 +78,7 @@ export function encode<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
 ): string {
-  return writeMessage(schema, message as unknown as Properties);
+  return writerOf(schema)(message);
 }
 
 function parse(text: string): unknown {

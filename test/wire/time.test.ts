@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { readInstant, writeInstant } from "../../src/wire/time.ts";
+import { writeInstant } from "../../src/model/instant.ts";
+import { readInstant } from "../../src/wire/time.ts";
 
 describe("an instant is read from", () => {
   const read: Array<[text: string, seconds: string, nanos?: number]> = [
