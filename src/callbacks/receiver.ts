@@ -98,7 +98,10 @@ export function createCallbackHandler(
     });
   };
 
-  /** Responds to a request. @returns what the callback is about, if that is known */
+  /**
+   * Responds to a request; the rest of a body that was not read is discarded behind the answer.
+   * @returns what the callback is about, if that is known
+   */
   async function receive(
     req: IncomingMessage,
     res: ServerResponse,
@@ -110,7 +113,7 @@ export function createCallbackHandler(
     const account = route && accounts.get(route.account);
     if (!account) {
       report({ verdict: "not_found" });
-      return refuse(req, res, 404, "no such callback address");
+      return answer(res, 404, "no such callback address");
     }
     const method = knownMethodOf(req.method ?? "") ?? "HTTP";
     span.rename(`${method} /callbacks/{merchant}/${route.resource}`);
@@ -123,17 +126,17 @@ export function createCallbackHandler(
       report({ account: route.account, resource: route.resource, ...details });
     if (req.method !== "POST") {
       reportVerdict({ verdict: "method_not_allowed" });
-      return refuse(req, res, 405, "callbacks have to be sent by POST", { allow: "POST" });
+      return answer(res, 405, "callbacks have to be sent by POST", { allow: "POST" });
     }
     const signature = onlySignature(req);
     if (signature === undefined) {
       reportVerdict({ verdict: "bad_signature" });
-      return refuse(req, res, 401, "exactly one signature header is required");
+      return answer(res, 401, "exactly one signature header is required");
     }
     // A body is not worth reading for what cannot be its signature.
     if (!signatureForm.test(signature)) {
       reportVerdict({ verdict: "bad_signature" });
-      return refuse(req, res, 401, "the signature is wrong");
+      return answer(res, 401, "the signature is wrong");
     }
 
     const arrived = await received(req, body, bodyTimeoutMs);
@@ -148,11 +151,11 @@ export function createCallbackHandler(
     if (arrived === "overloaded") {
       reportVerdict({ verdict: "overloaded" });
       const retryAfter = { "retry-after": `${defaultRetryAfterMs / 1_000}` };
-      return refuse(req, res, 503, "too many callbacks at once", retryAfter);
+      return answer(res, 503, "too many callbacks at once", retryAfter);
     }
     if (arrived === "too-large") {
       reportVerdict({ verdict: "too_large" });
-      return refuse(req, res, 413, "the body is over 1 MiB");
+      return answer(res, 413, "the body is over 1 MiB");
     }
     // To verify a large body takes milliseconds.
     if (arrived.length > atOnceBytes) await intake.turn(req.socket);
@@ -270,48 +273,6 @@ async function answer(
 ): Promise<undefined> {
   await turnEnd();
   res.writeHead(status, headersOf(text, headers)).end(text);
-}
-
-/** How much of a rejected body is discarded, so that the client receives the response. */
-const discarded = { maxBytes: 4 * 1024 * 1024, timeoutMs: 1_000 };
-
-/** Responds without having read the whole body, and closes the connection. */
-async function refuse(
-  req: IncomingMessage,
-  res: ServerResponse,
-  status: number,
-  text: string,
-  headers: Record<string, string> = {},
-): Promise<undefined> {
-  res.writeHead(status, headersOf(text, { ...headers, connection: "close" }));
-  res.write(text);
-  await discardBody(req, discarded);
-  res.end();
-}
-
-/**
- * Reads and discards the rest of a request until it ends or one of the limits is reached: closing a
- * socket with unread bytes resets it, and the client would lose the response.
- */
-function discardBody(
-  req: IncomingMessage,
-  { maxBytes, timeoutMs }: typeof discarded,
-): Promise<void> {
-  if (req.readableEnded || req.destroyed) return Promise.resolve();
-  return new Promise((resolve) => {
-    let size = 0;
-    const settle = () => {
-      clearTimeout(timer);
-      req.off("data", onData).off("end", settle).off("close", settle);
-      resolve();
-    };
-    const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxBytes) settle();
-    };
-    const timer = setTimeout(settle, timeoutMs);
-    req.on("data", onData).on("end", settle).on("close", settle).on("error", settle).resume();
-  });
 }
 
 function headersOf(text: string, headers: Record<string, string>): Record<string, string> {

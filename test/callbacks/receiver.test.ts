@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { text } from "node:stream/consumers";
 import { describe, it } from "node:test";
 import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
 import { GatewayError } from "../../src/errors.ts";
@@ -257,13 +256,14 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       }
     });
 
-    it("answers 404 without waiting for the body", async () => {
+    it("answers 404 without waiting for the body", async (t) => {
       await using receiver = await startReceiver();
-      const answer = await receiver.sendRaw(
+      const socket = await connected(t, receiver.port);
+      socket.write(
         "POST /callbacks/stranger/payments HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{",
       );
-      assert.match(answer, /^HTTP\/1\.1 404 /);
-      assert.match(answer, /\r\nconnection: close\r\n/i);
+      const [answer] = (await once(socket, "data")) as [Buffer];
+      assert.match(answer.toString(), /^HTTP\/1\.1 404 /);
     });
   });
 
@@ -277,8 +277,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
 
     it("are answered 413 from one byte more on, by their Content-Length", async () => {
       await using receiver = await startReceiver();
-      const { status, headers } = await receiver.send(signed(filled(maxBodyBytes + 1)));
-      assert.deepEqual([status, headers.connection], [413, "close"]);
+      assert.equal((await receiver.send(signed(filled(maxBodyBytes + 1)))).status, 413);
       assert.equal(receiver.verdicts[0]?.verdict, "too_large");
       assert.deepEqual(await history(receiver.log), []);
     });
@@ -305,9 +304,8 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
           socket.write(chunk, (error) => (error ? reject(error) : setImmediate(resolve)));
         });
       }
-      const answer = await text(socket);
-      assert.match(answer, /^HTTP\/1\.1 413 /);
-      assert.match(answer, /over 1 MiB$/);
+      const [answer] = (await once(socket.resume(), "data")) as [Buffer];
+      assert.match(answer.toString(), /^HTTP\/1\.1 413 .*over 1 MiB$/s);
     });
   });
 
