@@ -9,7 +9,7 @@ import { createBreakers } from "./breakers.ts";
 import { calls } from "./calls.ts";
 import { createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
-import { unavailable } from "./outcome.ts";
+import { unavailable, unavailableRetryMs } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
 import { createRetryBudget, decideRetry } from "./retry.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
@@ -57,8 +57,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       if (failed && attempted.verdict === "nothing") throw failed.error;
       failed = attempted;
       endsAt ??= performance.now() + timeoutMs - attempted.lastedMs;
+      const { verdict, error } = attempted;
+      // Before a pause that the service asks for is over, it would answer the same.
+      const asksForPause =
+        verdict === "failed" && (error.details.retryAfterMs ?? 0) > unavailableRetryMs;
       const decision = decideRetry({
-        verdict: attempted.verdict,
+        verdict: asksForPause ? "answered" : verdict,
         retries,
         leftMs: Math.min(endsAt - performance.now(), shared.deadlineMs - Date.now()),
         breakerOpen: breakers.other.refusal() !== undefined,

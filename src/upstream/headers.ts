@@ -40,18 +40,21 @@ export function rateLimitHeaders({ headers }: HttpHead): RateLimitHeaders {
   };
 }
 
+/** The pause that an answer asks for in seconds by Retry-After, in milliseconds. */
+export function pauseMs({ headers }: HttpHead): number | undefined {
+  const pause = single(headers["retry-after"]) ?? "";
+  return /^[1-9]\d{0,5}$/.test(pause) ? Number(pause) * 1_000 : undefined;
+}
+
 /**
  * Milliseconds until a refused call may be tried again. For Too Many Requests: X-RateLimit-Reset,
  * else Retry-After, else a second, the unit of the limit. For other limits: Retry-After, else a
  * minute, since the spec names no time for them.
  */
 export function retryAfterMs(head: HttpHead, rateLimited: boolean): number {
-  const pause = single(head.headers["retry-after"]);
-  const seconds =
-    (rateLimited ? readRateLimitHeaders(rateLimitHeaders(head)).resetSeconds : undefined) ??
-    (pause !== undefined && /^[1-9]\d{0,5}$/.test(pause) ? Number(pause) : undefined) ??
-    (rateLimited ? 1 : 60);
-  return seconds * 1000;
+  if (!rateLimited) return pauseMs(head) ?? 60_000;
+  const { resetSeconds } = readRateLimitHeaders(rateLimitHeaders(head));
+  return resetSeconds === undefined ? (pauseMs(head) ?? 1_000) : resetSeconds * 1_000;
 }
 
 /** Joins a repeated header, as HTTP does; the result is no number and is ignored. */

@@ -12,7 +12,7 @@ import {
   sharedWithErrors,
 } from "./error-object.ts";
 import type { HttpResponse } from "./exchange.ts";
-import { retryAfterMs } from "./headers.ts";
+import { pauseMs, retryAfterMs } from "./headers.ts";
 import { type Money, outcomeUnknown, unavailable, unavailableRetryMs } from "./outcome.ts";
 import type { AnswerReader } from "./rest-call.ts";
 
@@ -174,7 +174,7 @@ function refusal(
     ...reasonOf(upstream, status),
     ...(detail && { upstream: detail }),
     ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
-    ...(reading.retry === "yes" && { retryAfterMs: unavailableRetryMs }),
+    ...(reading.retry === "yes" && { retryAfterMs: pauseMs(answer) ?? unavailableRetryMs }),
   });
   // With a customer's credentials the service may have refused those, and a customer must not be
   // able to make the gateway unready.

@@ -31,6 +31,15 @@ test("a read whose connection is lost twice is answered at the third attempt", a
   assert.deepEqual(nexts, ["retry", "retry"]);
 });
 
+test("a read is not sent again before the pause that the service asks for", async (t) => {
+  const busy = answer(503, "later", "Retry-After: 7");
+  const { upstream, server, nexts } = await serverRig(t, busy);
+  const { code, details } = await failureOf(getPayout(upstream));
+  assert.deepEqual([code, details.retryAfterMs], ["UNAVAILABLE", 7_000]);
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual(nexts, ["answered"]);
+});
+
 test("a write that fails is sent once", async (t) => {
   const { upstream, server, nexts } = await serverRig(t, ({ socket }) => socket.resetAndDestroy());
   const writes = [
