@@ -22,7 +22,10 @@ export const rules: readonly Rule[] = [
       const { host, port } = values[name];
       const other = open.slice(0, index).find((earlier) => {
         const hosts = [host, values[earlier].host];
-        const overlap = host === hosts[1] || hosts.some((one) => everyHost.includes(one));
+        const overlap =
+          host === hosts[1] ||
+          hosts.some((one) => everyHost.includes(one)) ||
+          (hosts.includes("localhost") && hosts.every(isLoopback));
         return overlap && port !== 0 && port === values[earlier].port;
       });
       if (other === undefined) continue;

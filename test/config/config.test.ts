@@ -440,6 +440,7 @@ test("two listeners cannot have one port", () => {
   );
   refused({ SANDBOX_ADDR: "127.0.0.1:4002" }, /^SANDBOX_ADDR: .*ADMIN_ADDR has already/);
   refused({ ADMIN_ADDR: "0.0.0.0:4001" }, /^ADMIN_ADDR: .*RPC_ADDR has already/);
+  refused({ RPC_ADDR: "localhost:4000" }, /^RPC_ADDR: .*PUBLIC_ADDR has already/);
   readConfig({ RPC_ADDR: "[::1]:4000" });
   readConfig({ RPC_ADDR: "127.0.0.1:0", PUBLIC_ADDR: "127.0.0.1:0" });
   // Without the sandbox nothing listens on its address.
