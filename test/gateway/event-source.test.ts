@@ -4,7 +4,6 @@ import { type TestContext, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { ask } from "../ask.ts";
 import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
 import { newPage, withoutChromium } from "../chromium.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
@@ -97,27 +96,6 @@ test("EventSources of a browser, by GraphQL and plain, see every event once over
   await Promise.all(ended.map(({ promise }) => promise));
   const logged = await cursorsOf(gateway, count, headers);
   for (const cursors of seen) assert.deepEqual(cursors, logged);
-});
-
-test("a plain watch serves only its token's payment, and its cursors are those of the log", async (t) => {
-  const { gateway } = await start(t);
-  const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
-  await sendCallback(gateway, paymentTold("order"));
-  const [cursor = ""] = await cursorsOf(gateway, 1, headers);
-  const whole = await ask(address);
-  assert.equal(whole.status, 200);
-  const { externalId, state } = JSON.parse(/^data: (.*)$/m.exec(whole.text)?.[1] ?? "");
-  assert.deepEqual([externalId, state], ["order", "PAYMENT_STATE_PAID"]);
-  assert.ok(whole.text.includes(`\nid: ${cursor}\n`));
-  assert.equal((await ask(`${address}&after=${cursor}`)).status, 204);
-  assert.equal((await ask(`${address}&after=nonsense`)).status, 400);
-  assert.equal((await ask(address, { headers: { "last-event-id": "nonsense" } })).status, 400);
-  // Last-Event-ID takes precedence over `after`.
-  const both = { headers: { "last-event-id": cursor } };
-  assert.equal((await ask(`${address}&after=nonsense`, both)).status, 204);
-  assert.equal((await ask(address.replace("/order?", "/another?"))).status, 403);
-  assert.equal((await ask(address.replace("/payments/", "/payouts/"))).status, 403);
-  assert.equal((await ask(`${gateway.publicUrl}/watch/payments/order`)).status, 401);
 });
 
 /** What is used of a browser's EventSource. */
