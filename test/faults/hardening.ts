@@ -21,15 +21,16 @@ import { until } from "../until.ts";
 
 /**
  * The long form of test/hardening/http2.test.ts, which has each limit: attacks that run for a while
- * from several connections, which reconnect when they are cut. They may neither grow the process nor
- * make a third party wait.
+ * from several connections, which reconnect when they are cut. They may not grow the process, and a
+ * neighbour's calls go on almost as fast as before.
  */
 const attackMs = 30_000;
 const connections = 8;
 const timeout = 120_000;
 /** How much an attack may add to the process's memory, uncollected garbage included. */
 const maxGrownMiB = 400;
-const maxHealthMs = 300;
+/** Latencies below this depend on the machine more than on the gateway. */
+const noticedMs = 100;
 
 const id = (i: number) => 2 * i + 1;
 const ping = () => frame(frameType.ping, 0, 0, Buffer.alloc(8));
@@ -132,10 +133,12 @@ async function endures(
   const target = await startTarget(undefined, env);
   t.after(() => target.end());
   const before = await openFiles(target);
+  const calm = await costOf(target, () => delay(attackMs / 4));
   const cost = await costOf(target, () => attack(target));
-  t.diagnostic(words(cost));
+  t.diagnostic(`${words(calm)} before; ${words(cost)}`);
   assert.ok(!cost.died && cost.grownMiB <= maxGrownMiB, words(cost));
-  if (holdsTimes) assert.ok(cost.healthMs <= maxHealthMs, words(cost));
+  assert.equal(cost.failed, 0, "a neighbour's call failed");
+  if (holdsTimes) assert.ok(cost.p99Ms <= Math.max(2 * calm.p99Ms, noticedMs), words(cost));
   await until(async () => (await openFiles(target)) <= before + 2, "it closes what was opened");
 }
 

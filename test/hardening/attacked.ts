@@ -14,6 +14,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { type Spawned, spawnCli } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
+import type { Addresses, Waits } from "./third-party.ts";
 
 /** A gateway in a process of its own with a small heap, its service, and who may call it. */
 export interface Target {
@@ -82,20 +83,19 @@ export async function startTarget(
   };
 }
 
-/** What an attack cost the process. */
-export interface Cost {
+/** What an attack cost the process, and how long a third party waited meanwhile. */
+export interface Cost extends Waits {
   /** Largest growth of its memory during the attack, in MiB. */
   readonly grownMiB: number;
   /** Processor time, in milliseconds. */
   readonly cpuMs: number;
-  /** Longest wait of a third party for `/healthz`, in milliseconds. */
-  readonly healthMs: number;
   readonly died: boolean;
 }
 
-export function words({ grownMiB, cpuMs, healthMs, died }: Cost): string {
+export function words({ grownMiB, cpuMs, healthMs, p99Ms, died }: Cost): string {
   if (died) return "the process died";
-  return `+${Math.round(grownMiB)} MiB, ${cpuMs} ms of CPU, /healthz within ${Math.round(healthMs)} ms`;
+  const waits = `/healthz within ${Math.round(healthMs)} ms, p99 of calls ${p99Ms.toFixed(1)} ms`;
+  return `+${Math.round(grownMiB)} MiB, ${cpuMs} ms of CPU, ${waits}`;
 }
 
 let thirdParty: Worker | undefined;
@@ -108,9 +108,9 @@ export async function costOf(target: Target, attack: () => Promise<unknown>): Pr
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
   const beforeKiB = statusOf(pid, "VmRSS");
   const beforeMs = cpuMsOf(pid);
-  thirdParty ??= new Worker(new URL("./health-worker.ts", import.meta.url));
+  thirdParty ??= new Worker(new URL("./third-party.ts", import.meta.url));
   thirdParty.unref();
-  thirdParty.postMessage(target.admin);
+  thirdParty.postMessage({ rpc: target.rpc, admin: target.admin } satisfies Addresses);
   await once(thirdParty, "message");
   const waited = once(thirdParty, "message");
   const left = target.spawned.exit.then(() => true);
@@ -118,11 +118,11 @@ export async function costOf(target: Target, attack: () => Promise<unknown>): Pr
   attacked.catch(() => {});
   let died = await Promise.race([left, attacked.then(() => false)]);
   thirdParty.postMessage(null);
-  const [healthMs] = await waited;
+  const [waits] = (await waited) as [Waits];
   died ||= target.spawned.child.exitCode !== null || target.spawned.child.signalCode !== null;
-  if (died) return { grownMiB: Number.NaN, cpuMs: Number.NaN, healthMs, died };
+  if (died) return { grownMiB: Number.NaN, cpuMs: Number.NaN, died, ...waits };
   const grownMiB = (statusOf(pid, "VmHWM") - beforeKiB) / 1024;
-  return { grownMiB, cpuMs: cpuMsOf(pid) - beforeMs, healthMs, died };
+  return { grownMiB, cpuMs: cpuMsOf(pid) - beforeMs, died, ...waits };
 }
 
 /** Resolves when the process is idle: what earlier attacks have left to do does not count. */
