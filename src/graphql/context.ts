@@ -3,13 +3,9 @@ import type { Call, Core } from "../core/core.ts";
 import { Loaders } from "./loaders.ts";
 import type { Operation } from "./operation.ts";
 
-/** What is known of an operation while Yoga reads its request. */
-export interface RequestContext {
-  readonly operation: Operation;
-}
-
 /** What the resolvers of one GraphQL operation share. */
-export interface Context extends RequestContext {
+export interface Context {
+  readonly operation: Operation;
   readonly core: Core;
   readonly call: Call;
   /** Cached reads of this operation; replaced when a mutation may have changed their values. */

@@ -3,7 +3,6 @@ import {
   type DocumentNode,
   type GraphQLError,
   type GraphQLSchema,
-  Kind,
   parse,
   Source,
   validate,
@@ -14,15 +13,11 @@ import { RequestError } from "./request-error.ts";
 
 /** What is known about a document's text: the valid document, or how it was refused. */
 export type KnownDocument =
-  | { readonly document: DocumentNode; readonly refused?: undefined }
-  | { readonly document?: undefined; readonly refused: Refusal };
+  | { readonly document: DocumentNode; readonly errorsOf?: undefined }
+  | { readonly document?: undefined; readonly errorsOf: ErrorsOf };
 
-export interface Refusal {
-  /** The document's operations without their fields; undefined if it could not even be parsed. */
-  readonly outline: DocumentNode | undefined;
-  /** Makes the errors with which the document was refused. */
-  errors(): GraphQLError[];
-}
+/** Makes the errors with which a document was refused. */
+type ErrorsOf = () => GraphQLError[];
 
 const mebi = 1024 * 1024;
 
@@ -34,7 +29,7 @@ const mebi = 1024 * 1024;
  */
 export class DocumentCache {
   readonly #documents: BoundedMap<DocumentNode>;
-  readonly #refusals: BoundedMap<KeptRefusal>;
+  readonly #refusals: BoundedMap<readonly KeptError[]>;
   readonly #textOf = new WeakMap<DocumentNode, string>();
 
   /** @param maxDocumentBytes most bytes of documents, with what was compiled from them */
@@ -47,7 +42,7 @@ export class DocumentCache {
     const document = this.#documents.get(text);
     if (document) return { document };
     const refused = this.#refusals.get(digestOf(text));
-    return refused && { refused: refusalOf(text, refused) };
+    return refused && { errorsOf: errorsOf(text, refused) };
   }
 
   /** Keeps a valid document. One with inline data is unlikely to be sent again, and is not kept. */
@@ -64,27 +59,18 @@ export class DocumentCache {
     if (text !== undefined) this.#documents.grow(text, document, count * bytesPerField);
   }
 
-  /**
-   * Remembers the errors that the client gets for a document.
-   * @param document undefined if it could not be parsed, or is beyond a limit
-   */
-  refuse(
-    text: string,
-    document: DocumentNode | undefined,
-    errors: readonly GraphQLError[],
-  ): Refusal {
+  /** Remembers the errors that the client gets for a document. */
+  refuse(text: string, errors: readonly GraphQLError[]): KnownDocument {
     const kept = errors.map(({ message, extensions, positions }) => {
       return { message, extensions, positions };
     });
-    const outline = document && outlineOf(document);
     const bytes = kept.reduce(
       (sum, { message, positions = [] }) =>
         sum + bytesPerError + 2 * message.length + positions.length * bytesPerPosition,
-      bytesPerError + (outline?.definitions.length ?? 0) * bytesPerOperation,
+      bytesPerError,
     );
-    const refusal = { outline, errors: kept };
-    this.#refusals.set(digestOf(text), refusal, bytes);
-    return refusalOf(text, refusal);
+    this.#refusals.set(digestOf(text), kept, bytes);
+    return { errorsOf: errorsOf(text, kept) };
   }
 
   /** The estimated memory of everything that is kept. */
@@ -98,26 +84,9 @@ const bytesPerToken = 400;
 const bytesPerField = 512;
 const bytesPerError = 512;
 const bytesPerPosition = 64;
-const bytesPerOperation = 1_024;
 
 /** A string, a number with more digits than any `first`, or a comment, which may hold anything. */
 const hasData = /["#]|\d{4}/;
-
-/** What is needed to find the operation that a request names. */
-function outlineOf({ definitions }: DocumentNode): DocumentNode {
-  return {
-    kind: Kind.DOCUMENT,
-    definitions: definitions.flatMap((definition) => {
-      if (definition.kind !== Kind.OPERATION_DEFINITION) return [];
-      const { operation, name } = definition;
-      return {
-        ...{ kind: Kind.OPERATION_DEFINITION, operation },
-        ...(name && { name: { kind: Kind.NAME, value: name.value } }),
-        selectionSet: { kind: Kind.SELECTION_SET, selections: [] },
-      };
-    }),
-  };
-}
 
 /** The text itself may hold a card number: it is not kept. */
 function digestOf(text: string): string {
@@ -125,21 +94,16 @@ function digestOf(text: string): string {
 }
 
 /** What is kept of a refused document: neither its text nor its fields. */
-interface KeptRefusal {
-  readonly outline: DocumentNode | undefined;
-  readonly errors: readonly KeptError[];
-}
-
 type KeptError = Pick<GraphQLError, "message" | "extensions" | "positions">;
 
-function refusalOf(text: string, { outline, errors }: KeptRefusal): Refusal {
+function errorsOf(text: string, errors: readonly KeptError[]): ErrorsOf {
   const errorOf = ({ message, extensions, positions }: KeptError): RequestError => {
-    // Yoga works out the locations from these; it leaves out locations by themselves.
     const where = positions && { source: new Source(text), positions: [...positions] };
     const error = new RequestError(message, "", where);
-    return Object.assign(error, { extensions: { ...extensions } });
+    const http = { status: 400, spec: true };
+    return Object.assign(error, { extensions: { ...extensions, http } });
   };
-  return { outline, errors: () => errors.map(errorOf) };
+  return () => errors.map(errorOf);
 }
 
 /** Entries up to a number of bytes; those that were used the longest ago go first. */
@@ -204,7 +168,7 @@ export function createFindDocument(
   return (text) => {
     if (text.length > limits.documentLength) {
       const error = tooComplex(`is longer than ${limits.documentLength} characters`);
-      return { refused: { outline: undefined, errors: () => [error] } };
+      return { errorsOf: errorsOf(text, [error]) };
     }
     const known = documents.find(text);
     if (known) return known;
@@ -213,14 +177,16 @@ export function createFindDocument(
       document = parseShort(text);
       checkShape(document, introspection);
     } catch (error) {
-      return { refused: documents.refuse(text, undefined, [formatError(error)]) };
+      return documents.refuse(text, [formatError(error)]);
     }
     const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
     const errors = validate(schema, document, undefined, options);
     if (errors.length > 0) {
       for (const { extensions } of errors) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
-      const formatted = errors.map((error) => formatError(error));
-      return { refused: documents.refuse(text, document, formatted) };
+      return documents.refuse(
+        text,
+        errors.map((error) => formatError(error)),
+      );
     }
     documents.keep(text, document);
     return { document };

@@ -83,7 +83,6 @@ export function createErrorFormatter(
       const clean = withoutValues(cause, located ?? cause);
       return hints ? clean : withoutHints(clean);
     }
-    if (cause instanceof SyntaxError && !located) return notJson();
     log.error({ err: cause }, "unexpected error: answered as INTERNAL_SERVER_ERROR");
     const masked = new GatewayError("INTERNAL", "internal error");
     return fromGateway(masked, located, spelling, acceptLanguage);
@@ -96,7 +95,7 @@ export function createErrorFormatter(
  */
 export type FormatError = (error: unknown, acceptLanguage?: string | null) => GraphQLError;
 
-/** A GatewayError that is formatted already: Yoga formats again what its plugins have formatted. */
+/** A GatewayError that is formatted already: formatted again, it stays as it is. */
 class FormattedError extends GraphQLError {}
 
 /** The `extensions.code` that a client sees for an error, whether it is masked yet or not. */
@@ -206,10 +205,4 @@ export function problemOf(error: GraphQLError, status: number): string {
   const { message: detail, extensions } = withoutHttp(error);
   const title = STATUS_CODES[status];
   return JSON.stringify({ type: "about:blank", title, status, detail, ...extensions });
-}
-
-/** For a GET whose `variables` are not JSON. The parser's own message would quote them. */
-function notJson(): GraphQLError {
-  const message = "variables and extensions must be JSON";
-  return new RequestError(message, "BAD_REQUEST", { status: 400 });
 }

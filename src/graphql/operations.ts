@@ -19,8 +19,8 @@ import { type PreparedOperation, prepareOperation } from "./prepared-operation.t
 import { asRequestErrors } from "./request-error.ts";
 
 /**
- * The steps of every operation, however it comes: the fast path, Yoga and the WebSocket protocol
- * are adapters to them. The arguments of an operation have a `Context` as their `contextValue`.
+ * The steps of every operation, however it comes: HTTP and the WebSocket protocol are adapters to
+ * them. The arguments of an operation have a `Context` as their `contextValue`.
  */
 export interface Operations {
   /** The valid document of a text, or how it is refused. */
@@ -38,12 +38,10 @@ export interface OperationsOptions {
   readonly introspection: boolean;
   readonly formatError: FormatError;
   readonly overload: Pick<Overload, "refusalsOf">;
-  /** Whether operations are compiled, rather than executed by GraphQL.js alone. */
-  readonly compiles: boolean;
 }
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { schema, introspection, formatError, overload, compiles } = options;
+  const { schema, introspection, formatError, overload } = options;
   const documents = new DocumentCache();
   // Freed with their documents.
   const known = new WeakMap<OperationDefinitionNode, PreparedOperation>();
@@ -54,7 +52,7 @@ export function createOperations(options: OperationsOptions): Operations {
     let prepared = known.get(node);
     if (!prepared) {
       const onFields = (count: number) => documents.addFields(document, count);
-      prepared = prepareOperation(schema, document, node, { compiles, onFields });
+      prepared = prepareOperation(schema, document, node, onFields);
       known.set(node, prepared);
     }
     return prepared;

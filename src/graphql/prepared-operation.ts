@@ -22,21 +22,17 @@ import { rootFieldsOf } from "./root-fields.ts";
 import { type Show, shareResults } from "./shared-results.ts";
 import { faultsOfVariables, type Variables, variablesOf } from "./variables.ts";
 
-export interface CompileOptions {
-  /** Whether operations are compiled, rather than executed by GraphQL.js alone. */
-  readonly compiles: boolean;
-  /** Called with the number of fields that are compiled, which tells their memory. */
-  readonly onFields: (count: number) => void;
-}
-
 export type PreparedOperation = ReturnType<typeof prepareOperation>;
 
-/** An operation of a valid document, with what is worked out about it once, when first needed. */
+/**
+ * An operation of a valid document, with what is worked out about it once, when first needed.
+ * @param onFields called with the number of fields that are compiled, which tells their memory
+ */
 export function prepareOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
   node: OperationDefinitionNode,
-  { compiles, onFields }: CompileOptions,
+  onFields: (count: number) => void,
 ) {
   const fields = rootFieldsOf(document, node);
   const isAmbiguous = node.operation === "mutation" && fields.size > 1;
@@ -48,8 +44,7 @@ export function prepareOperation(
   let show: Show | undefined;
 
   function compiled(): ExecuteCompiled {
-    const run = compiles ? compileOperation(schema, document, node, onFields) : undefined;
-    return run ?? (() => undefined);
+    return compileOperation(schema, document, node, onFields) ?? (() => undefined);
   }
 
   function costWith(given: Variables): number {

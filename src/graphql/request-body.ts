@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import { Readable } from "node:stream";
 import { type Excess, excessOfJson } from "../net/bounded-json.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import { limits } from "./limits.ts";
@@ -58,12 +57,4 @@ export function tooMuch(excess: Excess): RequestError {
 function tooLarge(): RequestError {
   const message = `the body must not exceed ${limits.messageBytes} bytes`;
   return new RequestError(message, "BAD_REQUEST", { status: 413 });
-}
-
-/** Lets Yoga read this body instead of the request's stream, once it wants to. */
-export function handOver(request: IncomingMessage, body: RequestBody): void {
-  const read = async function* () {
-    yield await body.take();
-  };
-  Object.assign(request, { body: Readable.from(read()) });
 }

@@ -5,9 +5,11 @@ export class RequestError extends GraphQLError {
   constructor(
     message: string,
     code: string,
-    { status, ofGraphql, ...where }: RequestErrorOptions = {},
+    { status, ofGraphql, allow, ...where }: RequestErrorOptions = {},
   ) {
-    const http = status !== undefined && { http: { status, ...(ofGraphql && { spec: true }) } };
+    const headers = allow !== undefined && { headers: { allow } };
+    const spec = ofGraphql && { spec: true };
+    const http = status !== undefined && { http: { status, ...spec, ...headers } };
     super(message, { ...where, extensions: { code, ...http } });
   }
 }
@@ -32,4 +34,6 @@ export interface RequestErrorOptions
    * Status Codes).
    */
   readonly ofGraphql?: boolean;
+  /** The methods that the address takes. */
+  readonly allow?: string;
 }

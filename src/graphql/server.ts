@@ -1,5 +1,4 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
-import { type CORSOptions, createYoga, type GraphiQLOptions } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import { inAccount } from "../auth/identify.ts";
 import { UnderWay } from "../collections/under-way.ts";
@@ -7,7 +6,6 @@ import { replayedHeader } from "../core/idempotency.ts";
 import type { GatewayError } from "../errors.ts";
 import { Heartbeats } from "../live/heartbeats.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
-import { isListed } from "../net/browser-origin.ts";
 import type { Cut } from "../net/cut.ts";
 import { cutHttp1 } from "../net/http1.ts";
 import { type Body, Intake } from "../net/intake.ts";
@@ -16,34 +14,20 @@ import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import { noReport } from "../report.ts";
 import { noTracing, type Span } from "../telemetry/tracing/tracing.ts";
-import {
-  type Context,
-  callOf,
-  createContext,
-  operationTimeoutMs,
-  type RequestContext,
-} from "./context.ts";
+import { callOf, operationTimeoutMs } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
 import type { Edge } from "./edge.ts";
 import { createErrorFormatter } from "./errors.ts";
-import { createFastPath } from "./fast-path.ts";
 import { watchSpelling } from "./field-names.ts";
-import { firstDocuments } from "./first-documents.ts";
-import { limits } from "./limits.ts";
+import { createHttpPath } from "./http-path.ts";
 import { Operation, startOperationSpan } from "./operation.ts";
 import { createOperations } from "./operations.ts";
 import { createOverload } from "./overload.ts";
-import { readsRequests, runsOperations } from "./plugins.ts";
-import { createRequestBody, handOver } from "./request-body.ts";
+import { createRequestBody } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
-import {
-  answersEventStreams,
-  beginResult,
-  type EventStream,
-  takesParts,
-} from "./transport/event-stream.ts";
-import { answerHeaders, cors } from "./transport/headers.ts";
-import { type Answer, sendAnswer } from "./transport/send.ts";
+import { takesParts } from "./transport/event-stream.ts";
+import { answerHeaders } from "./transport/headers.ts";
+import { sendAnswer } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchEndpoint } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
@@ -58,8 +42,6 @@ export interface GraphqlServerOptions extends Pick<Edge, Given>, Partial<Pick<Ed
   readonly trustedDocuments?: TrustedDocumentsOptions;
   /** Decides which operations start. Default: all do. */
   readonly admission?: Admission;
-  /** Whether ordinary operations take the fast path. Default: yes. */
-  readonly fast?: boolean;
 }
 
 type Given = "core" | "identify" | "log";
@@ -101,7 +83,7 @@ export interface GraphqlServer {
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, report = noReport, production, corsOrigins = [] } = options;
-  const { fast = true, schema = fullSchema, tracing = noTracing } = options;
+  const { schema = fullSchema, tracing = noTracing } = options;
   const { timeoutMs = operationTimeoutMs, heartbeatMs = defaultHeartbeatMs } = options;
   const { introspection = !production } = options;
   const formatError = createErrorFormatter(log, { hints: introspection });
@@ -110,8 +92,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const onCut = (limit: Cut) => report("cut", { listener: "public", limit });
   const cut = cutHttp1(onCut);
   const overload = createOverload({ admission, report, formatError, corsOrigins });
-  const running = { schema, introspection, formatError, overload, compiles: fast };
-  const operations = createOperations(running);
+  const operations = createOperations({ schema, introspection, formatError, overload });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const underWay = new UnderWay<AbortController>();
   const heartbeats = new Heartbeats(heartbeatMs);
@@ -120,36 +101,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeatMs, heartbeats, underWay },
   };
 
-  const streams = new WeakMap<Operation, EventStream>();
-  const yoga = createYoga<RequestContext, Context>({
-    schema,
-    context: async ({ operation }) =>
-      createContext(core, await operation.authenticate(), operation),
-    plugins: [
-      readsRequests(edge),
-      runsOperations(operations),
-      answersEventStreams(({ operation }, stream) => streams.set(operation, stream)),
-    ],
-    maskedErrors: { maskError: (error) => formatError(error) },
-    graphiql: production
-      ? false
-      : {
-          title: "Payments",
-          subscriptionsProtocol: "SSE",
-          defaultTabs: [...firstDocuments],
-        },
-    renderGraphiQL: renderWithScripts,
-    landingPage: false,
-    multipart: false,
-    batching: false,
-    maxRequestBodySize: limits.messageBytes,
-    // `Operations.find` remembers, within bounds.
-    parserAndValidationCache: false,
-    cors: (request) => corsOf(request.headers.get("origin"), corsOrigins),
-    logging: false,
-  });
-
-  const fastPath = createFastPath(edge);
+  const answerHttp = createHttpPath(edge, { graphiql: !production });
   const watch = createWatchEndpoint({
     ...edge,
     formatError: createErrorFormatter(log, { hints: introspection, spelling: watchSpelling }),
@@ -204,49 +156,16 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const budget = core.rateLimit(callOf(caller, operation));
       Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
-    const answerType = fast ? fastPath.answerTypeOf(request) : undefined;
-    const isStream = fast && answerType === undefined;
-    const format = isStream ? fastPath.streamFormatOf(request) : undefined;
-
-    const answerFast = async (): Promise<Answer | undefined> => {
-      if (answerType !== undefined) {
-        const answered = await fastPath.answer(body, answerType, operation);
-        if (answered) return answered;
-      }
-      const results = format && (await fastPath.subscribe(request, body, operation));
-      if (!results) return undefined;
-      const begun = beginResult(results, operation.live, format, request.method);
-      const { stream, ...head } = await begun;
-      return { ...head, body: stream };
-    };
-    const answerByYoga = async (): Promise<Answer> => {
-      if (request.method === "POST") handOver(request, body);
-      const answered = await yoga.handleNodeRequestAndResponse(request, response, { operation });
-      incoming.discard();
-      // The rest of an abandoned body is never read, so no request may follow on this connection.
-      if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
-      const { status } = answered;
-      const stream = streams.get(operation);
-      // How the body is sent is Node's to say: Yoga calls a multipart result chunked, which has a length.
-      for (const name of ["connection", "transfer-encoding"]) answered.headers.delete(name);
-      const added = Object.fromEntries(answered.headers);
-      return { status, headers: added, body: stream ?? (await answered.text()) };
-    };
-
-    let answered = await answerFast();
-    if (!answered) {
-      // The client left before its whole body had arrived.
-      const isFast = answerType !== undefined || format !== undefined;
-      if (isFast && request.destroyed && !request.complete) return void response.destroy();
-      answered = await answerByYoga();
-    }
+    const answered = await answerHttp(request, body, operation);
+    incoming.discard();
     body.free();
+    // The client left before its whole body had arrived.
+    if (request.destroyed && !request.complete) return void response.destroy();
     whole = answered.whole === true;
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
     if (typeof answered.body !== "object") addLateHeaders(headers);
-    const vary = [headers.vary, answered.headers.vary] as string[];
-    Object.assign(headers, answered.headers, vary.every(Boolean) && { vary });
+    Object.assign(headers, answered.headers);
     await sendAnswer({ ...answered, headers }, response, heartbeats);
   }
 
@@ -276,17 +195,3 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 }
 
 const defaultHeartbeatMs = 15_000;
-
-/**
- * GraphiQL with its scripts in the page, so that a browser fetches nothing from elsewhere. The
- * scripts are megabytes, and are loaded when GraphiQL is first opened.
- */
-async function renderWithScripts(options: GraphiQLOptions): Promise<string> {
-  const { renderGraphiQL } = await import("@graphql-yoga/render-graphiql");
-  return renderGraphiQL(options);
-}
-
-/** The CORS options of one request. An origin that is not listed gets no CORS headers. */
-function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
-  return origin !== null && isListed(origin, allowed) && { origin, ...cors };
-}

@@ -145,9 +145,7 @@ function checkObject(
   for (const key in given) {
     count += 1;
     if (Object.hasOwn(fields, key)) continue;
-    // A key that is no GraphQL name of up to 64 characters is misplaced data: it is not quoted.
-    const named = fieldName.test(key) ? ` "${key}"` : "";
-    faults.add(path, `${type.name} has no such field${named}`);
+    faults.add(path, `${type.name} has no such field${namedOf(key)}`);
   }
   for (const name in fields) {
     if (faults.isFull) return;
@@ -162,4 +160,7 @@ function checkObject(
   }
 }
 
-const fieldName = /^[A-Za-z_]\w{0,63}$/;
+/** A key in a message. One that is no GraphQL name of up to 64 characters is misplaced data. */
+export function namedOf(key: string): string {
+  return /^[A-Za-z_]\w{0,63}$/.test(key) ? ` "${key}"` : "";
+}

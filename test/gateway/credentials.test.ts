@@ -63,7 +63,7 @@ test("outside production the GraphiQL page needs no credentials, but its queries
 
   const production = await start(t, { ...keys(keysOf()), NODE_ENV: "production" });
   const hidden = await get(`${production.publicUrl}/graphql`, "text/html");
-  assert.equal(hidden.status, 406);
+  assert.equal(hidden.status, 401);
   assert.doesNotMatch(await hidden.text(), /graphiql/i);
 });
 

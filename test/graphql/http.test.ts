@@ -359,13 +359,17 @@ test("a request error is answered 400 where application/graphql-response+json is
   assert.deepEqual(gateway.seen(), []);
 });
 
-test("a query of a client that accepts multipart alone has one length and is read whole", async (t) => {
-  const gateway = await serve(t);
-  // A client refuses an answer that has a length and is sent in chunks, too.
-  const answer = await gateway.post({ query: "{ __typename }" }, { accept: "multipart/mixed" });
-  assert.equal(answer.status, 200);
-  assert.equal(answer.headers.get("transfer-encoding"), null);
-  assert.match(await answer.text(), /\r\n\{"data":\{"__typename":"Query"\}/);
+test("a mutation whose Accept names no type of GraphQL is answered as JSON, a subscription with 406", async (t) => {
+  const gateway = await serve(t, { confirmPayment: async () => answeredPayment() });
+  for (const accept of ["text/html", "multipart/mixed", "image/png, nonsense"]) {
+    const paid = await gateway.post({ query: `mutation { ${confirm("a")} }` }, { accept });
+    assert.equal(paid.headers.get("content-type"), "application/json; charset=utf-8");
+    assert.deepEqual(await paid.json(), { data: { a: { __typename: "Payment" } } });
+    const query = "subscription { events { cursor } }";
+    const { status } = await gateway.post({ query }, { accept });
+    assert.equal(status, 406, accept);
+  }
+  assert.equal(gateway.seen().length, 3, "no stream was begun");
 });
 
 test("a client is served again after a body over 1 MiB, sent with its length or in chunks", async (t) => {

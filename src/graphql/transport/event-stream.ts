@@ -1,10 +1,10 @@
 import type { ExecutionResult } from "graphql";
-import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
-import type { Context, RequestContext } from "../context.ts";
 import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
 import type { Live } from "../live.ts";
+import type { Subscribed } from "../operations.ts";
+import { graphqlType } from "../overload.ts";
 import {
   eventStreamType,
   graphqlEvents,
@@ -25,46 +25,27 @@ export interface EventStream {
 }
 
 /**
- * Answers with Server-Sent Events by the protocol of graphql-sse (distinct connections), adapted to
- * an EventSource, which reconnects by itself. Each event has its cursor as `id`. An EventSource
- * gives up after any status but 200, so a GET gets another one only if a retry is useless. It
- * reconnects after the end of a response, so it gets 204 if the stream was over at its
- * `Last-Event-ID`. Clients that prefer Apollo's multipart protocol get that. `take` has to send the
- * blocks.
+ * Begins the response to a subscription, or to what failed to be one. Server-Sent Events follow the
+ * protocol of graphql-sse (distinct connections), adapted to an EventSource, which reconnects by
+ * itself. Each event has its cursor as `id`. An EventSource gives up after any status but 200, so a
+ * GET gets another one only if a retry is useless. It reconnects after the end of a response, so it
+ * gets 204 if the stream was over at its `Last-Event-ID`.
  */
-export function answersEventStreams(
-  take: (context: RequestContext, stream: EventStream) => void,
-): Plugin<Context, RequestContext> {
-  return {
-    onResultProcess({ request, result, serverContext, setResultProcessor }) {
-      if (Array.isArray(result)) return;
-      const { live } = serverContext.operation;
-      const accept = request.headers.get("accept") ?? "*/*";
-      const format = formatOf(accept, isIterable(result as Result));
-      if (!format) return;
-      setResultProcessor(async (processed, { Response }) => {
-        const begun = beginResult(processed as Result, live, format, request.method);
-        const { stream, ...head } = await begun;
-        if (stream) take(serverContext, stream);
-        return new Response(null, head);
-      }, mediaTypeOf(format));
-    },
-  };
-}
-
-type Result = ExecutionResult | AsyncIterable<ExecutionResult>;
-
-/** Begins the response to a subscription, or to what failed to be one; see `beginStream`. */
 export function beginResult(
-  result: Result,
+  result: Subscribed,
   live: Live,
   format: StreamFormat<ExecutionResult>,
   method: string | undefined,
 ) {
   return beginStream({
-    ...{ results: resultsOf(result), live, format, failureOf: failureOfResult },
+    ...{
+      results: isStream(result) ? result : once(result),
+      live,
+      format,
+      failureOf: failureOfResult,
+    },
     reconnects: method === "GET" && format === graphqlEvents,
-    opens: isIterable(result),
+    opens: isStream(result),
   });
 }
 
@@ -77,19 +58,18 @@ export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "conten
   };
 }
 
-function mediaTypeOf({ contentType }: StreamFormat<ExecutionResult>): string {
-  return contentType.split(";", 1)[0] as string;
-}
-
 /** Whether Apollo's multipart protocol is the first stream type in an `Accept` header. */
 export function takesParts(accept: string): boolean {
   return typesOf(accept).find(isStreamType) === multipartType;
 }
 
-/** The stream format of a response. A single result has one only if nothing else is accepted. */
+/**
+ * The stream format of a response. A single result has one only if nothing else is accepted. Clients
+ * that prefer Apollo's multipart protocol get that.
+ */
 export function formatOf(
-  accept: string,
-  isStream: boolean,
+  accept = "*/*",
+  isStream = false,
 ): StreamFormat<ExecutionResult> | undefined {
   const types = typesOf(accept);
   if (!isStream) {
@@ -99,6 +79,16 @@ export function formatOf(
   if (takesParts(accept)) return multipartResults;
   return types.some((type) => eventStreamTypes.has(type)) ? graphqlEvents : undefined;
 }
+
+/** The media type of a single result: JSON, unless another type of GraphQL is accepted before it. */
+export function resultTypeOf(accept = "*/*"): string {
+  return typesOf(accept).find((type) => resultTypes.has(type)) === graphqlType
+    ? graphqlType
+    : jsonType;
+}
+
+const jsonType = "application/json";
+const resultTypes = new Set([graphqlType, jsonType, "application/*", "*/*"]);
 
 /** The media types of an `Accept` header without parameters, except for Apollo's multipart type. */
 function typesOf(accept: string): string[] {
@@ -116,14 +106,11 @@ function isStreamType(type: string): boolean {
   return type === multipartType || type === eventStreamType;
 }
 
-function isIterable(result: Result): result is AsyncIterable<ExecutionResult> {
+export function isStream(result: Subscribed): result is AsyncIterableIterator<ExecutionResult> {
   return Symbol.asyncIterator in result;
 }
 
-function resultsOf(result: Result): AsyncIterator<ExecutionResult> {
-  return isIterable(result) ? result[Symbol.asyncIterator]() : once(result);
-}
-
+/** A single result in the format of a stream. */
 async function* once(result: ExecutionResult): AsyncGenerator<ExecutionResult, undefined> {
   yield result;
 }

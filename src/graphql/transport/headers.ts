@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { replayedHeader } from "../../core/idempotency.ts";
 import { GatewayError } from "../../errors.ts";
 import {
@@ -27,19 +28,27 @@ export function answerHeaders(
   if (corsOrigins.length > 0) headers.vary = "origin";
   if (origin === undefined || !isListed(origin, corsOrigins)) return headers;
   headers["access-control-allow-origin"] = origin;
-  headers["access-control-allow-methods"] = cors.methods.join(", ");
-  headers["access-control-expose-headers"] = cors.exposedHeaders.join(", ");
-  headers["access-control-max-age"] = String(cors.maxAge);
+  headers["access-control-allow-methods"] = "GET, POST";
+  headers["access-control-expose-headers"] = exposedHeaders;
+  headers["access-control-max-age"] = "600";
   return headers;
 }
 
-export const cors = {
-  // The page sends credentials in headers that it sets. Cookies are never read.
-  credentials: false,
-  methods: ["GET", "POST"],
-  exposedHeaders: [...rateLimitHeaderNames, replayedHeader, "retry-after", "x-request-id"],
-  maxAge: 600,
-};
+const exposedHeaders = [
+  ...[...rateLimitHeaderNames, replayedHeader, "retry-after", "x-request-id"],
+].join(", ");
+
+/**
+ * What a preflight's answer has beside the headers of every answer. The page sends credentials in
+ * headers that it sets; cookies are never read.
+ */
+export function preflightHeaders(
+  { origin, "access-control-request-headers": asked }: IncomingHttpHeaders,
+  corsOrigins: readonly string[],
+): Record<string, string> {
+  if (!asked || origin === undefined || !isListed(origin, corsOrigins)) return {};
+  return { "access-control-allow-headers": asked };
+}
 
 /** @throws GatewayError PERMISSION_DENIED for what a page of another origin made a browser send */
 export function refuseForeignPage(headers: OriginHeaders, listed: readonly string[]): void {

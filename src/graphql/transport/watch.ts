@@ -16,7 +16,7 @@ import { Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
 import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
-import { answerHeaders, refuseForeignPage } from "./headers.ts";
+import { answerHeaders, preflightHeaders, refuseForeignPage } from "./headers.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
@@ -104,10 +104,7 @@ export function createWatchEndpoint(
       return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
     }
     if (request.method === "OPTIONS" && wanted !== undefined) {
-      const asked = request.headers["access-control-request-headers"];
-      const isListed = response.hasHeader("access-control-allow-origin");
-      if (asked && isListed) response.setHeader("access-control-allow-headers", asked);
-      response.writeHead(204).end();
+      response.writeHead(204, preflightHeaders(request.headers, corsOrigins)).end();
       return;
     }
     if (request.method !== "GET") {

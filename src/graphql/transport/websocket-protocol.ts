@@ -187,8 +187,8 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       operation: Operation,
       payload: SubscribePayload,
     ): Promise<Subscribed | GraphQLError[]> {
-      const { document, refused } = operations.find(documentOf(payload) ?? "");
-      if (!document) return refused.errors();
+      const { document, errorsOf } = operations.find(documentOf(payload) ?? "");
+      if (!document) return errorsOf();
       const contextValue = createContext(core, await operation.authenticate(), operation);
       const { operationName, variables: variableValues } = payload;
       const node = getOperationAST(document, operationName);

@@ -242,10 +242,7 @@ test("identical subscriptions share one result, and its text in each format", ()
     "subscription ($id: ID!) { paymentUpdated(externalId: $id) { cursor state } }",
   );
   const node = getOperationAST(document) as OperationDefinitionNode;
-  const operation = prepareOperation(schema, document, node, {
-    compiles: true,
-    onFields: () => {},
-  });
+  const operation = prepareOperation(schema, document, node, () => {});
   const ask = (id: string) => operation.resultOf({ id });
   const [one, same, other] = ["a", "a", "b"].map(ask);
   const event = payment("c-1");

@@ -1,0 +1,141 @@
+import type { IncomingMessage } from "node:http";
+import { type ExecutionResult, getOperationAST } from "graphql";
+import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
+import { originHeadersOf } from "../net/browser-origin.ts";
+import { createContext } from "./context.ts";
+import type { Edge } from "./edge.ts";
+import { firstDocuments } from "./first-documents.ts";
+import { paramsOf } from "./http-params.ts";
+import type { Operation } from "./operation.ts";
+import { recordError, type Subscribed } from "./operations.ts";
+import type { RequestBody } from "./request-body.ts";
+import { RequestError } from "./request-error.ts";
+import { beginResult, formatOf, isStream, resultTypeOf } from "./transport/event-stream.ts";
+import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
+import type { Answer } from "./transport/send.ts";
+
+/** Answers a request for `/graphql`. Never rejects. */
+export type AnswerHttp = (
+  request: IncomingMessage,
+  body: Pick<RequestBody, "take">,
+  operation: Operation,
+) => Promise<Answer>;
+
+type HttpEdge = Pick<
+  Edge,
+  "core" | "schema" | "corsOrigins" | "documentOf" | "operations" | "formatError"
+>;
+
+/**
+ * GraphQL over HTTP: queries and mutations by POST (queries by GET too), and subscriptions whose
+ * client accepts one of the stream formats. What its steps run are the same `Operations` that serve
+ * a WebSocket.
+ * @param graphiql whether a browser that opens the address gets GraphiQL
+ */
+export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean }): AnswerHttp {
+  const { core, schema, corsOrigins, documentOf, operations, formatError } = edge;
+
+  async function resultOf(
+    request: IncomingMessage,
+    body: Pick<RequestBody, "take">,
+    operation: Operation,
+  ): Promise<Subscribed> {
+    const { method, headers } = request;
+    if (method !== "GET" && method !== "POST") {
+      throw notAllowed("GraphQL only supports GET and POST requests.", "GET, POST");
+    }
+    operation.begin();
+    // Before any other work.
+    refuseForeignPage(originHeadersOf(headers), corsOrigins);
+    // Before the body is read: a request without credentials costs nothing more.
+    const caller = await operation.authenticate().catch((error: unknown) => {
+      throw formatError(error, operation.acceptLanguage);
+    });
+    const { query, variables, operationName } = await paramsOf(request, body, documentOf);
+    const { document, errorsOf } = operations.find(query);
+    if (!document) return { errors: errorsOf() };
+    const type = getOperationAST(document, operationName)?.operation;
+    if (!type) throw noSuchOperation();
+    if (type === "mutation" && method === "GET") {
+      throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
+    }
+    if (type === "subscription" && !formatOf(headers.accept, true)) throw notAcceptable();
+    const contextValue = createContext(core, caller, operation);
+    const args = { schema, document, variableValues: variables, operationName, contextValue };
+    return type === "subscription" ? operations.subscribe(args) : operations.run(args);
+  }
+
+  return async (request, body, operation) => {
+    const { method, headers } = request;
+    if (method === "OPTIONS") {
+      return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
+    }
+    if (graphiql && method === "GET" && headers.accept?.includes("text/html")) {
+      return { status: 200, headers: { "content-type": "text/html" }, body: await renderPage() };
+    }
+    let result: Subscribed;
+    try {
+      result = await resultOf(request, body, operation);
+    } catch (error) {
+      result = { errors: [formatError(error)] };
+    }
+    recordError(operation, result);
+    const format = formatOf(headers.accept, isStream(result));
+    if (!format) return encode(result as ExecutionResult, resultTypeOf(headers.accept));
+    const { stream, ...head } = await beginResult(result, operation.live, format, method);
+    return { ...head, body: stream };
+  };
+}
+
+function notAllowed(message: string, allow: string): RequestError {
+  return new RequestError(message, "BAD_REQUEST", { status: 405, allow });
+}
+
+function noSuchOperation(): RequestError {
+  const message = "Could not determine what operation to execute.";
+  return new RequestError(message, "OPERATION_RESOLUTION_FAILURE", { status: 400 });
+}
+
+function notAcceptable(): RequestError {
+  const message =
+    "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
+  return new RequestError(message, "BAD_REQUEST", { status: 406 });
+}
+
+/**
+ * GraphiQL with its scripts in the page, so that a browser fetches nothing from elsewhere. The
+ * scripts are megabytes, and are loaded when GraphiQL is first opened.
+ */
+async function renderPage(): Promise<string> {
+  const { renderGraphiQL } = await import("@graphql-yoga/render-graphiql");
+  const options: GraphiQLOptions = {
+    title: "Payments",
+    subscriptionsProtocol: "SSE",
+    defaultTabs: [...firstDocuments],
+  };
+  return renderGraphiQL(options);
+}
+
+/** Writes a result with Yoga's own function: status, headers and JSON. */
+function encode(result: ExecutionResult, type: string): Answer {
+  const encoded = processRegularResult(result, plainFetch, type) as unknown as Encoded;
+  const { status, headers, body } = encoded;
+  // A result without errors has waited for every field.
+  return { status, headers, body, whole: result.errors === undefined };
+}
+
+type Encoded = Omit<Answer, "whole">;
+
+const plainFetch = {
+  Response: class {
+    readonly body: string;
+    readonly status: number;
+    readonly headers: Encoded["headers"];
+
+    constructor(body: string, init: Omit<Encoded, "body">) {
+      this.body = body;
+      this.status = init.status;
+      this.headers = init.headers;
+    }
+  },
+} as unknown as FetchAPI;
