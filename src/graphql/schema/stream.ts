@@ -1,4 +1,5 @@
 import type { Call, Core } from "../../core/core.ts";
+import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import type { Context } from "../context.ts";
@@ -58,9 +59,10 @@ export function deliveries(
           return { done: false, value: { event: value } };
         }
         await end();
-      } catch (error) {
+      } catch (thrown) {
         if (ended) return { done: true, value: undefined };
         endQuietly();
+        const error = live.lastEventId === undefined ? thrown : aboutHeader(thrown);
         live.failed(error);
         return { done: false, value: { error } };
       }
@@ -74,6 +76,13 @@ export function deliveries(
       return this;
     },
   };
+}
+
+/** An error about the cursor names the header that the cursor came in. */
+function aboutHeader(error: unknown): unknown {
+  const [field] = (error instanceof GatewayError && error.details.fields) || [];
+  if (field?.path !== "after_cursor") return error;
+  return invalidFields([{ ...field, path: "Last-Event-ID" }]);
 }
 
 const streamLeft = new GatewayError("CANCELLED", "the caller went away");

@@ -3,6 +3,7 @@ import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import { fromJsonString } from "@bufbuild/protobuf";
 import type { Credentials } from "../../../src/auth/identify.ts";
+import { invalidFields } from "../../../src/core/validate.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
@@ -156,6 +157,24 @@ test("a stream that fails ends with its error as a comment, and its last cursor 
   const [retry, id, , ...end] = lines(text);
   assert.deepEqual([retry, id], ["retry", "id: c-1"]);
   assert.deepEqual(end, [": shutting data: down", "retry", "id: c-1"]);
+});
+
+test("a cursor that is none is refused by the name of where it came from", async (t) => {
+  const gateway = await serve(t, {
+    // biome-ignore lint/correctness/useYield: it is refused
+    async *watchPayment() {
+      throw invalidFields([{ path: "after_cursor", message: "is not a cursor" }]);
+    },
+  });
+  for (const [headers, path] of [
+    [{}, "after"],
+    [{ "last-event-id": "c-9" }, "Last-Event-ID"],
+  ] as const) {
+    const { status, text } = await get(gateway, "/payments/order-1?after=c-9", { headers });
+    const { detail, fields } = JSON.parse(text);
+    assert.deepEqual([status, detail], [400, `${path}: is not a cursor`]);
+    assert.deepEqual(fields, [{ path, message: "is not a cursor" }]);
+  }
 });
 
 test("a client that reconnects to a watch that was over gets 204", async (t) => {
