@@ -298,4 +298,28 @@ test("no response and no log record repeats a refused value, by HTTP and by WebS
   assert.deepEqual(gateway.seen(), []);
 });
 
+test("a DateTime that no calendar has is refused, by variable and in the query", async (t) => {
+  const listed: unknown[] = [];
+  const gateway = await serve(t, {
+    async paymentList({ firstSeenAfter }) {
+      listed.push(firstSeenAfter?.seconds);
+      return { edges: [], hasNextPage: false, hasPreviousPage: false, endCursor: undefined };
+    },
+  });
+  const byVariable = "query ($f: PaymentFilter) { payments(filter: $f) { edges { cursor } } }";
+  const ask = (at: string) => [
+    gateway.run(byVariable, { f: { firstSeenAfter: at } }),
+    gateway.run(`{ payments(filter: {firstSeenAfter: "${at}"}) { edges { cursor } } }`),
+  ];
+  for (const at of ["2026-02-31T00:00:00Z", "2026-02-01T24:00:00Z", "2026-02-29T00:00:00+02:00"]) {
+    for (const { errors } of await Promise.all(ask(at))) {
+      assert.equal(errors.length, 1, at);
+      assert.doesNotMatch(errors[0].message, /2026-02/);
+    }
+  }
+  assert.deepEqual(listed, []);
+  await Promise.all(ask("2028-02-29T23:59:59.5+02:00"));
+  assert.deepEqual(listed, [1_835_474_399n, 1_835_474_399n]);
+});
+
 const codesOf = (errors: Answer[]) => errors.map(({ extensions }) => extensions.code);

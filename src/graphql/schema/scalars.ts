@@ -74,11 +74,17 @@ function decimalOfLiteral(node: ValueNode): string {
 
 function instantOf(value: unknown): { seconds: bigint; nanos: number } {
   try {
-    if (typeof value === "string") return fromJson(TimestampSchema, value);
+    if (typeof value === "string" && isOfCalendar(value)) return fromJson(TimestampSchema, value);
   } catch {
     // Said below, without the value.
   }
   throw new GraphQLError(
     "DateTime takes an instant in RFC 3339 form, such as 2026-01-31T12:00:00.250Z",
   );
+}
+
+/** Whether its day and time exist: JavaScript takes 31 February as 3 March, and 24:00 as 00:00. */
+function isOfCalendar(instant: string): boolean {
+  const local = instant.slice(0, "2026-01-31T12:00:00".length);
+  return new Date(`${local}Z`).toISOString().startsWith(local);
 }
