@@ -1,5 +1,4 @@
 import {
-  type DirectiveNode,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
@@ -25,13 +24,12 @@ import {
   responsePathAsArray,
   type SelectionSetNode,
   typeFromAST,
-  visit,
 } from "graphql";
 import { fragmentsOf } from "./root-fields.ts";
 
 /**
- * Executes one operation. Returns undefined, with nothing executed, if GraphQL.js must do so: it
- * reports invalid variables, and executes combinations of variables that are not compiled.
+ * Executes one operation. Returns undefined, with nothing executed, if GraphQL.js must report that
+ * its variables are invalid.
  */
 export type ExecuteCompiled = (
   args: Pick<ExecutionArgs, "contextValue" | "variableValues">,
@@ -44,13 +42,10 @@ export type ExecuteCompiled = (
  * an abort by exception at its end, and weak tables that retain its memory long after. See
  * `test/graphql/compiled-operation.test.ts`, which compares the two.
  *
- * A document with `@skip` or `@include` has one plan for each combination of the variables in them,
- * compiled when that combination first occurs.
- *
  * The `info` of resolvers has only what is known when compiling: the field, its nodes, types and
  * schema.
  * @param onFields called with the number of fields of each plan, which tells its memory
- * @returns undefined for what is left to GraphQL.js: other directives, variables of fragments
+ * @returns undefined for what is left to GraphQL.js: directives, variables of fragments
  */
 export function compileOperation(
   schema: GraphQLSchema,
@@ -59,15 +54,14 @@ export function compileOperation(
   onFields: (count: number) => void = () => {},
 ): ExecuteCompiled | undefined {
   if (operation.operation === "subscription") return undefined;
-  const planOf = compilePlans(schema, document, operation, onFields);
-  if (!planOf) return undefined;
+  const plan = compilePlan(schema, document, operation, onFields);
+  if (!plan) return undefined;
   const serially = operation.operation === "mutation";
   const definitions = operation.variableDefinitions ?? [];
   return ({ contextValue, variableValues }) => {
     const coerced = getVariableValues(schema, definitions, variableValues ?? {}, { maxErrors: 50 });
     if (!coerced.variableValues) return undefined;
-    const plan = planOf(coerced.variableValues);
-    return plan && new Run(contextValue, coerced.variableValues).execute(plan, serially);
+    return new Run(contextValue, coerced.variableValues).execute(plan, serially);
   };
 }
 
@@ -90,14 +84,12 @@ export function compileSubscription(
   operation: OperationDefinitionNode,
   onFields: (count: number) => void = () => {},
 ): ShowEvent | undefined {
-  const planOf = compilePlans(schema, document, operation, onFields);
-  if (!planOf) return undefined;
+  const [field, ...others] = compilePlan(schema, document, operation, onFields) ?? [];
+  if (!field || others.length > 0) return undefined;
   const definitions = operation.variableDefinitions ?? [];
   return (event, { contextValue, variableValues }) => {
     const coerced = getVariableValues(schema, definitions, variableValues ?? {});
     if (!coerced.variableValues) return undefined;
-    const [field, ...others] = planOf(coerced.variableValues) ?? [];
-    if (!field || others.length > 0) return undefined;
     const run = new Run(contextValue, coerced.variableValues, true);
     try {
       return { [field.key]: field.complete(run, event, pathOf(field, undefined)) };
@@ -107,53 +99,15 @@ export function compileSubscription(
   };
 }
 
-/** Returns the plan for the values of an operation's variables; undefined if none is compiled. */
-type PlanOf = (variables: VariableValues) => readonly FieldPlan[] | undefined;
-
-function compilePlans(
+function compilePlan(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   onFields: (count: number) => void,
-): PlanOf | undefined {
+): readonly FieldPlan[] | undefined {
   const type = schema.getRootType(operation.operation);
   if (!type || operation.directives?.length) return undefined;
-  const compiler = new Compiler(schema, document, onFields);
-  const conditions = conditionsOf(document);
-  if (conditions.length === 0) {
-    const plan = compiler.compile(operation, type, new Map());
-    return plan && (() => plan);
-  }
-  if (conditions.length > maxConditions) return undefined;
-  const plans = new Map<string, readonly FieldPlan[] | undefined>();
-  return ({ coerced }) => {
-    const values = conditions.map((name) => coerced[name]);
-    if (!values.every(isBoolean)) return undefined;
-    const key = values.join();
-    if (!plans.has(key)) {
-      const asked = new Map(conditions.map((name, at) => [name, values[at] === true]));
-      plans.set(key, compiler.compile(operation, type, asked));
-    }
-    return plans.get(key);
-  };
-}
-
-/** More variables in `@skip` and `@include` would have too many combinations, each with a plan. */
-const maxConditions = 4;
-
-const isBoolean = (value: unknown): value is boolean => typeof value === "boolean";
-
-/** The variables in `@skip` and `@include` anywhere in a document. */
-function conditionsOf(document: DocumentNode): readonly string[] {
-  const names = new Set<string>();
-  visit(document, {
-    Directive({ name, arguments: given }) {
-      const value = given?.[0]?.value;
-      const decides = name.value === "skip" || name.value === "include";
-      if (decides && value?.kind === Kind.VARIABLE) names.add(value.name.value);
-    },
-  });
-  return [...names];
+  return new Compiler(schema, document, onFields).compile(operation, type);
 }
 
 class NotCompiled extends Error {}
@@ -188,9 +142,6 @@ class Compiler {
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** Selections of objects that are still to be compiled, after the fields that lead to them. */
   readonly #later: (() => void)[] = [];
-  /** The values of the variables in `@skip` and `@include`. */
-  #asked: ReadonlyMap<string, boolean> = new Map();
-  /** Fields of all plans together. */
   #fields = 0;
 
   constructor(schema: GraphQLSchema, document: DocumentNode, onFields: (count: number) => void) {
@@ -203,11 +154,7 @@ class Compiler {
   compile(
     { selectionSet }: OperationDefinitionNode,
     type: GraphQLObjectType,
-    asked: ReadonlyMap<string, boolean>,
   ): readonly FieldPlan[] | undefined {
-    this.#asked = asked;
-    this.#later.length = 0;
-    const before = this.#fields;
     try {
       const fields = this.fieldsOf([selectionSet], type);
       for (let next = this.#later.pop(); next; next = this.#later.pop()) next();
@@ -216,7 +163,7 @@ class Compiler {
       if (error instanceof NotCompiled) return undefined;
       throw error;
     } finally {
-      this.#onFields(this.#fields - before);
+      this.#onFields(this.#fields);
     }
   }
 
@@ -235,7 +182,7 @@ class Compiler {
     spread: Set<string>,
   ): void {
     for (const selection of selections) {
-      if (selection.directives?.some((directive) => !this.#lets(directive))) continue;
+      if (selection.directives?.length) throw new NotCompiled();
       if (selection.kind === Kind.FIELD) {
         const key = selection.alias?.value ?? selection.name.value;
         // On a plain object, this key would set the prototype.
@@ -256,18 +203,6 @@ class Compiler {
         this.#collect(fragment.selectionSet, type, grouped, spread);
       }
     }
-  }
-
-  /** Whether a directive keeps its selection in the result. */
-  #lets({ name, arguments: given }: DirectiveNode): boolean {
-    const value = given?.[0]?.value;
-    const isAsked =
-      value?.kind === Kind.VARIABLE
-        ? this.#asked.get(value.name.value)
-        : value?.kind === Kind.BOOLEAN && value.value;
-    if (name.value === "include") return isAsked === true;
-    if (name.value === "skip") return isAsked === false;
-    throw new NotCompiled();
   }
 
   #applies(
