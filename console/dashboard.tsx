@@ -8,7 +8,7 @@ import { Feed } from "./feed.ts";
 import { Footer, Header } from "./header.tsx";
 import { KnownListPage } from "./known-list.tsx";
 import { OpenCalls } from "./open-calls.tsx";
-import { usePolled } from "./polled.ts";
+import { usePolled, usePolledPages } from "./polled.ts";
 import { hrefOf, type Route, type Subject } from "./route.ts";
 import { Sandbox } from "./sandbox.tsx";
 import { StatusTiles } from "./status-tiles.tsx";
@@ -18,6 +18,8 @@ import { SubjectPage } from "./subject-page.tsx";
 const statusEveryMs = 1_000;
 const callsEveryMs = 2_000;
 const lettersEveryMs = 15_000;
+
+const nextOf = ({ next_cursor }: DeadLetterPage) => next_cursor;
 
 /** The console of one account. */
 export function Dashboard(props: {
@@ -50,8 +52,17 @@ export function Dashboard(props: {
     statusEveryMs,
   );
   const calls = usePolled(useCallback(asker<Calls>("/api/calls"), [client, account]), callsEveryMs);
-  const letters = usePolled(
-    useCallback(asker<DeadLetterPage>("/api/dead-letters"), [client, account]),
+  const letters = usePolledPages(
+    useCallback(
+      (signal: AbortSignal, cursor: string | undefined) =>
+        client.get<DeadLetterPage>(
+          "/api/dead-letters",
+          { account, ...(cursor !== undefined && { cursor }) },
+          signal,
+        ),
+      [client, account],
+    ),
+    nextOf,
     lettersEveryMs,
   );
   useAgainWhenGrown(status.value?.callbacks.total.dead_letter, letters.again);

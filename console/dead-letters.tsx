@@ -10,7 +10,7 @@ import { bytesOf, momentOf, timeOf } from "./format.ts";
 import { kindOfResource, kindTexts } from "./kinds.ts";
 import { act, type Done, type LetterAction, summaryOf } from "./letter-action.ts";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
-import type { Polled } from "./polled.ts";
+import type { PolledPages } from "./polled.ts";
 
 /** Number of letters that are listed at first. */
 const shownAtFirst = 5;
@@ -19,7 +19,7 @@ const shownAtFirst = 5;
 export function DeadLetters(props: {
   client: Client;
   account: string;
-  letters: Polled<DeadLetterPage>;
+  letters: PolledPages<DeadLetterPage>;
 }) {
   const { client, account, letters } = props;
   const { value, problem } = letters;
@@ -28,7 +28,6 @@ export function DeadLetters(props: {
     letters: readonly DeadLetterView[];
   }>();
   const [results, setResults] = useState<ReadonlyMap<string, Done>>(new Map());
-  const [older, setOlder] = useState<Pick<DeadLetterPage, "dead_letters" | "next_cursor">>();
   const [progress, setProgress] = useState<{ done: number; of: number }>();
   const [summary, setSummary] = useState("");
   const [showAll, setShowAll] = useState(false);
@@ -47,22 +46,8 @@ export function DeadLetters(props: {
     letters.again();
   }
 
-  /** Loads the page after the letters that are already loaded. */
-  async function loadOlder(cursor: string): Promise<void> {
-    try {
-      const page = await client.get<DeadLetterPage>("/api/dead-letters", { account, cursor });
-      setOlder((held) => ({
-        ...page,
-        dead_letters: [...(held?.dead_letters ?? []), ...page.dead_letters],
-      }));
-      setShowAll(true);
-    } catch (error) {
-      setSummary(`Older ones cannot be shown: ${messageOf(error)}.`);
-    }
-  }
-
-  const all = listOf(value?.dead_letters ?? [], older?.dead_letters ?? [], results);
-  const next = older ? older.next_cursor : value?.next_cursor;
+  const all = value?.flatMap((page) => page.dead_letters) ?? [];
+  const last = value?.at(-1);
   const shown = showAll ? all : all.slice(0, shownAtFirst);
   return (
     <Panel
@@ -105,14 +90,21 @@ export function DeadLetters(props: {
           Show all {all.length}
         </button>
       ) : (
-        next !== undefined && (
-          <button type="button" class="small" onClick={() => void loadOlder(next)}>
+        last?.next_cursor !== undefined && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              setShowAll(true);
+              letters.more();
+            }}
+          >
             Load older
           </button>
         )
       )}
-      {value && next !== undefined && (
-        <p class="soft">{`The newest ${all.length} of ${value.total}.`}</p>
+      {last?.next_cursor !== undefined && (
+        <p class="soft">{`The newest ${all.length} of ${last.total}.`}</p>
       )}
       {progress && (
         <p class="progress">
@@ -162,19 +154,6 @@ function LetterConfirm(props: {
       )}
     </Confirm>
   );
-}
-
-/** Joins pages, which overlap if letters were added or removed; drops letters that are gone. */
-function listOf(
-  newest: readonly DeadLetterView[],
-  older: readonly DeadLetterView[],
-  results: ReadonlyMap<string, Done>,
-): readonly DeadLetterView[] {
-  const known = new Set(newest.map(({ id }) => id));
-  return [
-    ...newest,
-    ...older.filter(({ id }) => !known.has(id) && results.get(id)?.isGone !== true),
-  ];
 }
 
 function LetterCard(props: {

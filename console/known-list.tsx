@@ -1,12 +1,12 @@
-import { useCallback, useState } from "preact/hooks";
+import { useCallback } from "preact/hooks";
 import type { History, KnownItem, KnownList } from "../src/admin/console-api.ts";
 import type { KindName } from "../src/model/kinds.ts";
-import { type Client, messageOf } from "./client.ts";
+import type { Client } from "./client.ts";
 import { type ShownState, shownStateOf } from "./event-row.ts";
 import { countOf } from "./format.ts";
 import { kindTexts } from "./kinds.ts";
 import { capital, Panel, Problem, Row, Skeleton, textOf } from "./parts.tsx";
-import { usePolled } from "./polled.ts";
+import { usePolledPages } from "./polled.ts";
 import { hrefOf } from "./route.ts";
 
 const listEveryMs = 5_000;
@@ -24,7 +24,7 @@ export function KnownListPage(props: {
   const { client, account, kind, state, search } = props;
   const { resource, subject, states } = kindTexts[kind];
   const load = useCallback(
-    async (signal: AbortSignal | undefined, after?: string): Promise<KnownList> => {
+    async (signal: AbortSignal, after: string | undefined): Promise<KnownList> => {
       const asked = Object.entries({ state, search, after }).filter(([, text]) => text);
       const query = { account, ...Object.fromEntries(asked) };
       // A search by external_id finds it at once, however old it is.
@@ -33,31 +33,15 @@ export function KnownListPage(props: {
         client.get<KnownList>(`/api/${resource}`, query, signal),
         asksExactly ? exactly(client, { account, kind, external_id: search }, signal) : [],
       ]);
-      return { ...rest, items: distinct([...exact, ...items]) };
+      return { ...rest, items: [...exact, ...items] };
     },
     [client, account, kind, resource, state, search],
   );
-  const { value, problem } = usePolled(load, search === "" ? listEveryMs : searchEveryMs);
-  const [older, setOlder] = useState<KnownList>();
-  const [told, setTold] = useState("");
-
-  async function loadOlder(after: string): Promise<void> {
-    try {
-      const page = await load(undefined, after);
-      setOlder((held) => ({
-        ...page,
-        items: [...(held?.items ?? []), ...page.items],
-        searched: (held?.searched ?? 0) + page.searched,
-      }));
-      setTold("");
-    } catch (error) {
-      setTold(`Older ones cannot be shown: ${messageOf(error)}.`);
-    }
-  }
-
-  const items = distinct([...(value?.items ?? []), ...(older?.items ?? [])]);
-  const next = older ? older.next : value?.next;
-  const searched = (value?.searched ?? 0) + (older?.searched ?? 0);
+  const everyMs = search === "" ? listEveryMs : searchEveryMs;
+  const { value, problem, more } = usePolledPages(load, nextOf, everyMs);
+  const items = distinct(value?.flatMap((page) => page.items) ?? []);
+  const next = value?.at(-1)?.next;
+  const searched = value?.reduce((sum, page) => sum + page.searched, 0) ?? 0;
   const href = (shown: string) => hrefOf(account, { page: "list", kind, state: shown, search });
   return (
     <Panel id="list" title={capital(resource)}>
@@ -115,12 +99,12 @@ export function KnownListPage(props: {
       )}
       <footer class="list-foot">
         {next !== undefined && (
-          <button type="button" class="small" onClick={() => void loadOlder(next)}>
+          <button type="button" class="small" onClick={more}>
             {search === "" ? "Show more" : "Search further"}
           </button>
         )}
         <span class="soft" role="status">
-          {search !== "" && value && `Looked through the newest ${countOf(searched)}.`} {told}
+          {search !== "" && value && `Looked through the newest ${countOf(searched)}.`}
         </span>
       </footer>
       <Problem text={problem} old={value !== undefined} />
@@ -131,7 +115,7 @@ export function KnownListPage(props: {
 async function exactly(
   client: Client,
   query: { readonly account: string; readonly kind: KindName; readonly external_id: string },
-  signal: AbortSignal | undefined,
+  signal: AbortSignal,
 ): Promise<KnownItem[]> {
   const history = await client.get<History>("/api/history", query, signal);
   const { state, needsOperator, operations, events } = history;
@@ -148,7 +132,9 @@ async function exactly(
   ];
 }
 
-/** Pages overlap if payments were added meanwhile. */
+const nextOf = ({ next }: KnownList) => next;
+
+/** A search may find the one with just that external_id twice. */
 function distinct(items: readonly KnownItem[]): KnownItem[] {
   return [...new Map(items.toReversed().map((item) => [item.externalId, item])).values()].reverse();
 }

@@ -9,7 +9,6 @@ export type LetterAction = "replay" | "discard";
 export interface Done {
   /** Text to show with the letter, while it is listed. */
   readonly text: string;
-  readonly isGone: boolean;
   readonly isUnderstood?: boolean;
 }
 
@@ -24,18 +23,18 @@ export async function act(
   try {
     if (action === "discard") {
       await client.delete(path);
-      return { text: "It was discarded.", isGone: true };
+      return { text: "It was discarded." };
     }
     const { outcome } = await client.post<{ outcome: string }>(`${path}/replay`, {});
-    return { text: understood[outcome] ?? outcome, isGone: true, isUnderstood: true };
+    return { text: understood[outcome] ?? outcome, isUnderstood: true };
   } catch (error) {
     if (error instanceof ApiError && error.status === 422) {
-      return { text: staying[error.message] ?? stillNot, isGone: false };
+      return { text: staying[error.message] ?? stillNot };
     }
     if (error instanceof ApiError && error.status === 404) {
-      return { text: "It is gone: somebody replayed or discarded it.", isGone: true };
+      return { text: "It is gone: somebody replayed or discarded it." };
     }
-    return { text: `It could not be ${pastOf[action]}: ${messageOf(error)}.`, isGone: false };
+    return { text: `It could not be ${pastOf[action]}: ${messageOf(error)}.` };
   }
 }
 

@@ -49,6 +49,44 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, everyMs: 
   return { value: answer.value, problem: answer.problem, again };
 }
 
+/** The pages of a list that are shown, from its beginning. */
+export interface PolledPages<Page> extends Polled<readonly Page[]> {
+  /** Shows one page more. */
+  readonly more: () => void;
+}
+
+/**
+ * Polls a list page by page. All pages that are shown are read anew each time: what is added at the
+ * beginning shifts the others, and what is known of their items changes.
+ * @param nextOf where a page is followed by another one
+ */
+export function usePolledPages<Page>(
+  ask: (signal: AbortSignal, after: string | undefined) => Promise<Page>,
+  nextOf: (page: Page) => string | undefined,
+  everyMs: number,
+): PolledPages<Page> {
+  const wanted = useRef(1);
+  const askAll = useCallback(
+    async (signal: AbortSignal) => {
+      const pages: Page[] = [];
+      let after: string | undefined;
+      do {
+        const page = await ask(signal, after);
+        pages.push(page);
+        after = nextOf(page);
+      } while (after !== undefined && pages.length < wanted.current);
+      return pages;
+    },
+    [ask, nextOf],
+  );
+  const polled = usePolled(askAll, everyMs);
+  const more = () => {
+    wanted.current += 1;
+    polled.again();
+  };
+  return { ...polled, more };
+}
+
 const maxPauseMs = 15_000;
 
 function rest(wake: { current: () => void }, signal: AbortSignal) {

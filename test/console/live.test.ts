@@ -133,6 +133,25 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.getByText("Nothing is kept of this payout.").waitFor();
   });
 
+  it("lists every payment once while others are heard of, also older ones as they are now", async (t) => {
+    const gateway = closing(t, await startTestGateway());
+    const names = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, n) => `listed-${from + n}`);
+    for (const name of names(0, 60)) await sendCallback(gateway, told(name, "pending"));
+    await using opened = await browser.open(`${gateway.adminUrl}/#/default/payments`);
+    const { page } = opened;
+    const ids = () => page.locator("#list .row strong").allInnerTexts();
+    const shown = async (expected: readonly string[]) =>
+      until(async () => isDeepStrictEqual(await ids(), expected));
+    await shown(names(10, 60).reverse());
+    await page.getByRole("button", { name: "Show more" }).click();
+    await shown(names(0, 60).reverse());
+    for (const name of names(60, 65)) await sendCallback(gateway, told(name));
+    await sendCallback(gateway, told("listed-0"));
+    await shown(names(0, 65).reverse());
+    await page.locator("#list .row").last().getByText("Paid").waitFor();
+  });
+
   it("holds its list of events on request, and then catches up", async () => {
     await using opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
@@ -301,8 +320,12 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await until(async () => (await cards.count()) === 50);
     await letters.getByRole("button", { name: "Load older" }).click();
     await cards.nth(many - 1).waitFor();
-    const before = await cards.count();
     await letters.getByText("The newest").waitFor({ state: "detached" });
+
+    // Those that come meanwhile push none out of the list.
+    await addDeadLetter(['{"nobody": "late"}', '{"nobody": "later"}'], "late");
+    const before = many + 1 + 2;
+    await until(async () => (await cards.count()) === before);
 
     const first = cards.first();
     const ask = page.getByRole("dialog", { name: "Discard this callback?" });
