@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { ShownState } from "./event-row.ts";
-import { momentOf, timeOf } from "./format.ts";
+import { momentOf, timeOf, words } from "./format.ts";
 
 /** A section of the page with its heading. */
 export function Panel(props: {
@@ -43,7 +43,7 @@ const shownStates: Readonly<Record<ShownState, readonly [glyph: string, text: st
 
 /** A state, shown by colour, symbol and word. */
 export function Badge({ shownState }: { shownState: ShownState }) {
-  const [glyph, text] = shownStates[shownState];
+  const [glyph, text] = glyphAndTextOf(shownState);
   return (
     <span class={`badge ${shownState}`}>
       <span aria-hidden="true">{glyph}</span> {text}
@@ -51,8 +51,13 @@ export function Badge({ shownState }: { shownState: ShownState }) {
   );
 }
 
+/** The page may be of an older release than the gateway that answers it. */
+function glyphAndTextOf(shownState: ShownState): readonly [glyph: string, text: string] {
+  return shownStates[shownState] ?? ["·", capital(words(shownState))];
+}
+
 export function textOf(shownState: ShownState): string {
-  return shownStates[shownState][1].toLowerCase();
+  return glyphAndTextOf(shownState)[1].toLowerCase();
 }
 
 /** A payment, a payout or an event in a list, which links to the page of its subject. */

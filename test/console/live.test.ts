@@ -152,6 +152,20 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.locator("#list .row").last().getByText("Paid").waitFor();
   });
 
+  it("shows a state that only a newer release knows", async () => {
+    await send("of-a-newer-release");
+    await using opened = await browser.open(gateway.adminUrl);
+    const { page } = opened;
+    await page.route(/\/api\/payments\?/, async (route) => {
+      const response = await route.fetch();
+      const { items, ...rest } = await response.json();
+      const newer = items.map((item: object) => ({ ...item, state: "charged_back" }));
+      await route.fulfill({ response, json: { ...rest, items: newer } });
+    });
+    await page.getByRole("navigation", { name: "Pages" }).getByText("Payments").click();
+    await page.locator("#list .row").first().getByText("Charged back").waitFor();
+  });
+
   it("holds its list of events on request, and then catches up", async () => {
     await using opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
