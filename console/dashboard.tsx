@@ -56,8 +56,8 @@ export function Dashboard(props: {
     useCallback(
       (signal: AbortSignal, cursor: string | undefined) =>
         client.get<DeadLetterPage>(
-          "/api/dead-letters",
-          { account, ...(cursor !== undefined && { cursor }) },
+          "/dead-letters",
+          { account, limit: "50", ...(cursor !== undefined && { cursor }) },
           signal,
         ),
       [client, account],

@@ -74,10 +74,6 @@ export function createConsole(options: ConsoleOptions) {
     }
   }, 1_000).unref();
 
-  const lettersOf = (account: string, cursor?: string) =>
-    deadLetters.list({ accounts: [account], limit: lettersInPage, order: "newest", cursor });
-  const newestLetters = shared((account) => lettersOf(account));
-
   const unsettled = shared((account) => intents.unsettled(account, maxOpenCalls));
 
   const session = ({ accounts }: Operator): Session => ({
@@ -133,11 +129,6 @@ export function createConsole(options: ConsoleOptions) {
     },
     payments: (account: string, query: URLSearchParams) => list("payment", account, query),
     payouts: (account: string, query: URLSearchParams) => list("payout", account, query),
-    /** The newest dead letters, or those after a cursor. */
-    "dead-letters"(account: string, query: URLSearchParams) {
-      const cursor = query.get("cursor");
-      return cursor === null ? newestLetters(account) : lettersOf(account, cursor);
-    },
   });
 
   /** One dead letter with its masked text, without its raw body. */
@@ -205,7 +196,6 @@ function openCallView(intent: Intent): OpenCall {
 /** Number of events that a newly opened page shows. */
 const eventsAtFirst = 200;
 const maxOpenCalls = 100;
-const lettersInPage = 50;
 const maxTextLength = 64 * 1024;
 
 function shortened(text: string): string {

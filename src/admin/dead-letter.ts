@@ -22,7 +22,7 @@ export interface DeadLetterDetails extends DeadLetterView {
   readonly text?: string;
 }
 
-/** `GET /dead-letters`, and `GET /api/dead-letters?account=` of the console. */
+/** `GET /dead-letters`. */
 export interface DeadLetterPage {
   readonly dead_letters: readonly DeadLetterView[];
   /** Number of dead letters of all listed accounts. */
