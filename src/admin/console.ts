@@ -74,8 +74,6 @@ export function createConsole(options: ConsoleOptions) {
     }
   }, 1_000).unref();
 
-  const unsettled = shared((account) => intents.unsettled(account, maxOpenCalls));
-
   const session = ({ accounts }: Operator): Session => ({
     accounts,
     authenticated: options.authenticated,
@@ -124,7 +122,7 @@ export function createConsole(options: ConsoleOptions) {
     },
     /** Calls that move money whose outcome is unknown, or whose payment is pending. */
     async calls(account: string): Promise<Calls> {
-      const { intents: open, total } = await unsettled(account);
+      const { intents: open, total } = await intents.unsettled(account, maxOpenCalls);
       return { nowMs: Date.now(), total, calls: open.map(openCallView) };
     },
     payments: (account: string, query: URLSearchParams) => list("payment", account, query),
@@ -204,13 +202,3 @@ function shortened(text: string): string {
 
 /** How long a budget is sampled after a page last requested the account's status. */
 const watchedMs = 15_000;
-
-/** Concurrent requests for the same account share one result. */
-function shared<T>(find: (account: string) => Promise<T>): (account: string) => Promise<T> {
-  const underWay = new Map<string, Promise<T>>();
-  return (account) => {
-    const found = underWay.get(account) ?? find(account).finally(() => underWay.delete(account));
-    underWay.set(account, found);
-    return found;
-  };
-}
