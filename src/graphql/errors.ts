@@ -78,7 +78,7 @@ export function createErrorFormatter(
     const located = error instanceof GraphQLError ? error : undefined;
     const cause = originOf(error);
     if (cause instanceof GatewayError) return fromGateway(cause, located, spelling, acceptLanguage);
-    if (cause instanceof RequestError || cause instanceof FormattedError) return cause;
+    if (cause instanceof RequestError) return cause;
     if (cause instanceof GraphQLError) {
       const clean = withoutValues(cause, located ?? cause);
       return hints ? clean : withoutHints(clean);
@@ -94,9 +94,6 @@ export function createErrorFormatter(
  * is told nothing, as for the end of a stream
  */
 export type FormatError = (error: unknown, acceptLanguage?: string | null) => GraphQLError;
-
-/** A GatewayError that is formatted already: formatted again, it stays as it is. */
-class FormattedError extends GraphQLError {}
 
 /** The `extensions.code` that a client sees for an error, whether it is masked yet or not. */
 export function codeOf(error: unknown): string {
@@ -128,7 +125,7 @@ function fromGateway(
   const reason = reasonOf(error)?.reason;
   const fields = error.details.fields && spelled(error.details.fields, spelling);
   const seconds = retryAfterSeconds(error);
-  return new FormattedError(fields ? messageOf(error, fields) : error.message, {
+  return new GraphQLError(fields ? messageOf(error, fields) : error.message, {
     ...(located?.nodes && { nodes: located.nodes }),
     ...(located?.path && { path: located.path }),
     extensions: {

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isUtf8Address } from "../net/address-text.ts";
 import type { Edge } from "./edge.ts";
-import type { RequestBody } from "./request-body.ts";
+import type { TakeBody } from "./request-body.ts";
 import { RequestError } from "./request-error.ts";
 import { namedOf, type Variables } from "./variables.ts";
 
@@ -19,17 +19,17 @@ type Sent = Readonly<Record<string, unknown>>;
 
 /**
  * The parameters of a GET or POST, by GraphQL over HTTP, with the document that they name.
- * @throws RequestError for what is wrong with them, and the errors of `RequestBody.take`
+ * @throws RequestError for what is wrong with them, and the errors of `TakeBody`
  */
 export async function paramsOf(
   { method, url = "", headers }: IncomingMessage,
-  body: Pick<RequestBody, "take">,
+  takeBody: TakeBody,
   documentOf: Edge["documentOf"],
 ): Promise<Params> {
   if (!isUtf8Address(url)) throw badRequest("the address must be percent-encoded UTF-8");
   const search = new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length));
   if (method === "POST") refuseOtherBodies(headers);
-  const sent = method === "POST" ? await ofBody(body) : ofSearch(search);
+  const sent = method === "POST" ? await ofBody(takeBody) : ofSearch(search);
   const { documentId = null, ...params } = sent;
   const named = { ...params, documentId: documentId ?? search.get("documentId") };
   return checked({ ...params, query: documentOf(named) ?? params.query });
@@ -50,8 +50,8 @@ function refuseOtherBodies(headers: IncomingHttpHeaders): void {
 
 const jsonType = /^application\/json *(?:;|$)/i;
 
-async function ofBody(body: Pick<RequestBody, "take">): Promise<Sent> {
-  const bytes = await body.take();
+async function ofBody(takeBody: TakeBody): Promise<Sent> {
+  const bytes = await takeBody();
   const text = bytes.toString();
   // A replacement character stands for invalid UTF-8, or was sent (RFC 8259, section 8.1).
   if (text.includes("\ufffd") && !isUtf8(bytes)) throw badRequest("the body must be UTF-8");

@@ -8,7 +8,7 @@ import { firstDocuments } from "./first-documents.ts";
 import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
 import { recordError, type Subscribed } from "./operations.ts";
-import type { RequestBody } from "./request-body.ts";
+import type { TakeBody } from "./request-body.ts";
 import { RequestError } from "./request-error.ts";
 import { beginResult, formatOf, isStream, resultTypeOf } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
@@ -17,7 +17,7 @@ import type { Answer } from "./transport/send.ts";
 /** Answers a request for `/graphql`. Never rejects. */
 export type AnswerHttp = (
   request: IncomingMessage,
-  body: Pick<RequestBody, "take">,
+  takeBody: TakeBody,
   operation: Operation,
 ) => Promise<Answer>;
 
@@ -37,7 +37,7 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
 
   async function resultOf(
     request: IncomingMessage,
-    body: Pick<RequestBody, "take">,
+    takeBody: TakeBody,
     operation: Operation,
   ): Promise<Subscribed> {
     const { method, headers } = request;
@@ -48,10 +48,12 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
     // Before any other work.
     refuseForeignPage(originHeadersOf(headers), corsOrigins);
     // Before the body is read: a request without credentials costs nothing more.
-    const caller = await operation.authenticate().catch((error: unknown) => {
-      throw formatError(error, operation.acceptLanguage);
-    });
-    const { query, variables, operationName } = await paramsOf(request, body, documentOf);
+    try {
+      operation.caller = await operation.authenticate();
+    } catch (error) {
+      return { errors: [formatError(error, operation.acceptLanguage)] };
+    }
+    const { query, variables, operationName } = await paramsOf(request, takeBody, documentOf);
     const { document, errorsOf } = operations.find(query);
     if (!document) return { errors: errorsOf() };
     const type = getOperationAST(document, operationName)?.operation;
@@ -60,12 +62,12 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
       throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
     }
     if (type === "subscription" && !formatOf(headers.accept, true)) throw notAcceptable();
-    const contextValue = createContext(core, caller, operation);
+    const contextValue = createContext(core, operation.caller, operation);
     const args = { schema, document, variableValues: variables, operationName, contextValue };
     return type === "subscription" ? operations.subscribe(args) : operations.run(args);
   }
 
-  return async (request, body, operation) => {
+  return async (request, takeBody, operation) => {
     const { method, headers } = request;
     if (method === "OPTIONS") {
       return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
@@ -75,7 +77,7 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
     }
     let result: Subscribed;
     try {
-      result = await resultOf(request, body, operation);
+      result = await resultOf(request, takeBody, operation);
     } catch (error) {
       result = { errors: [formatError(error)] };
     }

@@ -46,7 +46,7 @@ export class Operation {
   readonly acceptLanguage: string | null;
   readonly authenticate: OperationOptions["authenticate"];
   readonly live: Live;
-  caller: Pick<Caller, "name" | "account"> | undefined = undefined;
+  caller: Caller | undefined = undefined;
   /** Whether a mutation got the outcome of an earlier call with its key. */
   isReplay = false;
   /** Whether one of its mutations moves money. */
@@ -94,7 +94,6 @@ export class Operation {
 
   /** Starts the record. Not called for a CORS preflight, which is not an operation. */
   begin(): void {
-    if (this.#startedMs !== undefined) return;
     this.#startedMs = performance.now();
     this.#edge.report("graphqlBegan", { connection: this.#connection });
   }

@@ -4,42 +4,23 @@ import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
 
-/** The body of a request, which is decoded only if it is within the limits. */
-export interface RequestBody {
-  /**
-   * The whole body, to be decoded in this turn of the event loop. May be called again.
-   * @throws RequestError for a body that is too large or would hold too many values, GatewayError
-   * if it was dropped to free memory or its client has left
-   */
-  take(): Buffer | Promise<Buffer>;
-  /** To be called when nobody will take it again: the answer may be a stream, which lasts. */
-  free(): void;
-}
+/**
+ * Takes the whole body of a request, to be decoded in this turn of the event loop.
+ * @throws RequestError for a body that is too large or would hold too many values, GatewayError if
+ * it was dropped to free memory or its client has left
+ */
+export type TakeBody = () => Buffer | Promise<Buffer>;
 
-export function createRequestBody(
-  body: Body,
-  intake: Intake,
-  { socket }: IncomingMessage,
-): RequestBody {
-  let taken: Buffer | Promise<Buffer> | undefined;
-
+export function bodyTaker(body: Body, intake: Intake, { socket }: IncomingMessage): TakeBody {
   async function receive(): Promise<Buffer> {
     const received = await receiveWhole(body, { maxBytes: limits.messageBytes }, tooLarge);
     await intake.turn(socket);
     return checked(received);
   }
 
-  return {
-    take() {
-      if (!taken) {
-        const atHand = body.atHand(limits.messageBytes);
-        taken = atHand ? checked(atHand) : receive();
-      }
-      return taken;
-    },
-    free() {
-      taken = undefined;
-    },
+  return () => {
+    const atHand = body.atHand(limits.messageBytes);
+    return atHand ? checked(atHand) : receive();
   };
 }
 

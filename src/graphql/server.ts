@@ -1,5 +1,4 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
-import type { Caller } from "../auth/caller.ts";
 import { inAccount } from "../auth/identify.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import { replayedHeader } from "../core/idempotency.ts";
@@ -23,7 +22,7 @@ import { createHttpPath } from "./http-path.ts";
 import { Operation, startOperationSpan } from "./operation.ts";
 import { createOperations } from "./operations.ts";
 import { createOverload } from "./overload.ts";
-import { createRequestBody } from "./request-body.ts";
+import { bodyTaker } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
 import { takesParts } from "./transport/event-stream.ts";
 import { answerHeaders } from "./transport/headers.ts";
@@ -114,23 +113,17 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     span: Span,
     slot: Slot,
   ): Promise<void> {
-    const body = createRequestBody(incoming, intake, request);
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
-    let caller: Caller | undefined;
-    let identified: Promise<Caller> | undefined;
+    const credentials = credentialsOf(request);
     const operation = new Operation(edge, {
       ...{ requestId, connection: "http", streamsBy, span, slot },
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
       isGet: request.method === "GET",
       lastEventId: request.headers["last-event-id"]?.toString(),
       acceptLanguage: request.headers["accept-language"] ?? null,
-      authenticate: async (account) => {
-        if (account !== undefined) return identify(inAccount(credentialsOf(request), account));
-        identified ??= identify(credentialsOf(request));
-        caller = await identified;
-        return caller;
-      },
+      authenticate: (account) =>
+        identify(account === undefined ? credentials : inAccount(credentials, account)),
     });
     let whole = false;
     response.on("close", () => {
@@ -149,16 +142,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
     /** Adds what is known only after the operation. */
     const addLateHeaders = (headers: OutgoingHttpHeaders) => {
+      const { caller, movesMoney, retryAfterSeconds } = operation;
       if (!caller) return;
       if (operation.isReplay) headers[replayedHeader] = "true";
-      const { movesMoney, retryAfterSeconds } = operation;
       if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
       const budget = core.rateLimit(callOf(caller, operation));
       Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
-    const answered = await answerHttp(request, body, operation);
+    const answered = await answerHttp(request, bodyTaker(incoming, intake, request), operation);
     incoming.discard();
-    body.free();
     // The client left before its whole body had arrived.
     if (request.destroyed && !request.complete) return void response.destroy();
     whole = answered.whole === true;
