@@ -48,13 +48,10 @@ export class Loaders {
   readonly #core: Core;
   readonly #call: Call;
   readonly #read = createMemory();
-  /** Created when first needed; freed with the operation. */
-  #notes: Map<object, Notes> | undefined;
 
-  constructor(core: Core, call: Call, notes?: Map<object, Notes>) {
+  constructor(core: Core, call: Call) {
     this.#core = core;
     this.#call = call;
-    this.#notes = notes;
   }
 
   /** The merchant account that they read from. */
@@ -63,27 +60,16 @@ export class Loaders {
   }
 
   /**
-   * The loaders of another account. What they read may be handed to these loaders too.
+   * The loaders of another account.
    * @param callIn the operation's call in that account; called once
    */
   in(account: string, callIn: () => Promise<Call>): Promise<Loaders> {
-    this.#notes ??= new Map();
-    const notes = this.#notes;
-    return this.#read<Loaders>(
-      "in",
-      [account],
-      async () => new Loaders(this.#core, await callIn(), notes),
-    );
+    return this.#read("in", [account], async () => new Loaders(this.#core, await callIn()));
   }
 
   /** The loaders that a payment or payout was read by. */
   of(resource: Payment | Payout): Loaders {
-    return this.#notes?.get(resource)?.loaders ?? this;
-  }
-
-  #note(about: object, notes: Notes): void {
-    this.#notes ??= new Map();
-    this.#notes.set(about, notes);
+    return notesOf(resource).loaders ?? this;
   }
 
   /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
@@ -120,19 +106,12 @@ export class Loaders {
 
   #notedPayment(name: string, answer: GetPaymentResponse): Payment {
     const { payment = create(PaymentSchema), operations } = answer;
-    return this.#noted(payment, { name, state: answer, operations, loaders: this });
+    return noted(payment, { name, state: answer, operations, loaders: this });
   }
 
   #notedPayout(name: string, answer: GetPayoutResponse): Payout {
     const { payout = create(PayoutSchema) } = answer;
-    return this.#noted(payout, { name, state: answer, loaders: this });
-  }
-
-  /** A copy with notes of its own: the log's events share the message. */
-  #noted<Resource extends Payment | Payout>(resource: Resource, notes: Notes): Resource {
-    const own = { ...resource };
-    this.#note(own, notes);
-    return own;
+    return noted(payout, { name, state: answer, loaders: this });
   }
 
   operation(externalId: string, operationId: string): Promise<Operation> {
@@ -153,8 +132,7 @@ export class Loaders {
     return this.#read("walletItems", [customer, optionId], async () => {
       const request = create(FindWalletItemsRequestSchema, { customer, optionId });
       const items = await this.#core.findWalletItems(request, this.#call);
-      for (const item of items) this.#note(item, { owner: customer });
-      return items;
+      return items.map((item) => noted(item, { owner: customer }));
     });
   }
 
@@ -162,42 +140,40 @@ export class Loaders {
     return this.#read("walletConfirmation", [customer, optionId], async () => {
       const request = create(GetConfirmationStatusRequestSchema, { customer, optionId });
       const item = await this.#core.getConfirmationStatus(request, this.#call);
-      if (item) this.#note(item, { owner: customer });
-      return item;
+      return item && noted(item, { owner: customer });
     });
   }
 
-  /** Takes what a call that moves money returned; returns its payment or payout. */
-  answered<Resource extends Payment | Payout>(
-    resource: Resource,
-    externalId: string,
-    state: State,
-  ): Resource {
-    return this.#noted(resource, { name: externalId, state });
-  }
-
-  /** The external_id of a payment or payout, even if the service did not return it; else empty. */
-  externalIdOf(resource: Payment | Payout): string {
-    return this.#notes?.get(resource)?.name ?? resource.externalId ?? "";
-  }
-
-  /** The external_id's state as of this payment or payout. */
-  stateOf(resource: Payment | Payout): State | undefined {
-    return this.#notes?.get(resource)?.state;
-  }
-
   async operationsOf(resource: Payment): Promise<readonly OperationSummary[]> {
-    const externalId = this.externalIdOf(resource);
-    if (!externalId) return [];
-    const isRead = this.#notes?.get(resource)?.operations !== undefined;
-    const known = isRead ? resource : await this.payment(externalId);
-    return this.#notes?.get(known)?.operations ?? [];
+    const { operations } = notesOf(resource);
+    const externalId = externalIdOf(resource);
+    if (operations || !externalId) return operations ?? [];
+    return notesOf(await this.payment(externalId)).operations ?? [];
   }
+}
 
-  /** The customer whose wallet the item was read from, by one of these loaders. */
-  customerOf(item: WalletItem): Customer {
-    return this.#notes?.get(item)?.owner;
-  }
+/** The payment or payout that a call that moves money returned, with what is known of it. */
+export function answered<Resource extends Payment | Payout>(
+  resource: Resource,
+  externalId: string,
+  state: State,
+): Resource {
+  return noted(resource, { name: externalId, state });
+}
+
+/** The external_id of a payment or payout, even if the service did not return it; else empty. */
+export function externalIdOf(resource: Payment | Payout): string {
+  return notesOf(resource).name ?? resource.externalId ?? "";
+}
+
+/** The external_id's state as of this payment or payout. */
+export function stateOf(resource: Payment | Payout): State | undefined {
+  return notesOf(resource).state;
+}
+
+/** The customer whose wallet the item was read from. */
+export function customerOf(item: WalletItem): Customer {
+  return notesOf(item).owner;
 }
 
 /** A page with the nodes that its answers are turned into. */
@@ -214,7 +190,18 @@ function nodesOf<Answer, Node>(
 /** The history of a payment or payout without an external_id. */
 const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: false };
 
-/** What one operation records about a message, besides its fields. */
+const notesKey = Symbol("notes");
+
+/** A copy of a message with notes of its own: the log's events share the message. */
+function noted<Message extends object>(message: Message, notes: Notes): Message {
+  return { ...message, [notesKey]: notes };
+}
+
+function notesOf(message: { readonly [notesKey]?: Notes } | object): Notes {
+  return (notesKey in message && message[notesKey]) || {};
+}
+
+/** What one operation knows about a message, besides its fields. */
 interface Notes {
   /** The external_id in the request for it. */
   name?: string;

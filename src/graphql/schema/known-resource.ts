@@ -3,7 +3,7 @@ import type { Listing } from "../../core/core.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
-import type { Loaders } from "../loaders.ts";
+import { externalIdOf, type Loaders, stateOf } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
@@ -139,19 +139,18 @@ function addFields(
     externalId: t.string({
       description: describe(externalId),
       nullable: false,
-      resolve: (resource, _, { loaders }) => loaders.externalIdOf(resource),
+      resolve: (resource) => externalIdOf(resource),
     }),
     state: t.field({
       description: state,
       type: enumRef(states) as never,
-      resolve: (resource, _, { loaders }) =>
-        knownValue(states, loaders.stateOf(resource)?.state) as never,
+      resolve: (resource) => knownValue(states, stateOf(resource)?.state) as never,
     }),
     cursor: t.string({
       description:
         `Give it to \`${kind}Updated\` as \`after\` to see all that comes after this state. Null when there ` +
         "was no event yet.",
-      resolve: (resource, _, { loaders }) => loaders.stateOf(resource)?.cursor || null,
+      resolve: (resource) => stateOf(resource)?.cursor || null,
     }),
     outcomeUnknown: t.boolean({
       description:
@@ -159,14 +158,14 @@ function addFields(
         `moved, whatever the state says. Told of ${kind}s that were read by \`${kind}\` or \`${kind}s\`, ` +
         "else false.",
       nullable: false,
-      resolve: (resource, _, { loaders }) => loaders.stateOf(resource)?.outcomeUnknown ?? false,
+      resolve: (resource) => stateOf(resource)?.outcomeUnknown ?? false,
     }),
     needsOperator: t.boolean({
       description:
         `The gateway could not find out in time what became of the ${kind} or of such a call: look at ` +
         "the payments service, by hand. Told as `outcomeUnknown` is.",
       nullable: false,
-      resolve: (resource, _, { loaders }) => loaders.stateOf(resource)?.needsOperator ?? false,
+      resolve: (resource) => stateOf(resource)?.needsOperator ?? false,
     }),
     eventsConnection: t.field({
       description:
@@ -181,7 +180,7 @@ function addFields(
       type: events,
       args: pageArgs(t.arg, "Begin with the newest event. Default: with the oldest."),
       resolve: (resource, args, { loaders }) =>
-        loaders.of(resource).history(kind, loaders.externalIdOf(resource), pageOf(args)),
+        loaders.of(resource).history(kind, externalIdOf(resource), pageOf(args)),
     }),
   }));
 }

@@ -14,7 +14,7 @@ export interface MutationOptions<Desc extends DescMessage, Success extends objec
   readonly request: Desc;
   /** The type of a successful result. */
   readonly success: SuccessRef<Success>;
-  run(core: Core, request: MessageShape<Desc>, call: Call, loaders: Loaders): Promise<Success>;
+  run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
 }
 
 /** The call, with the Idempotency-Key of its input. */
@@ -54,7 +54,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
           const given = input as Readonly<Record<string, unknown>>;
           const message = toMessage(request, given);
           const call = withKey(context.call, given);
-          return (await run(context.core, message, call, context.loaders)) as never;
+          return (await run(context.core, message, call)) as never;
         } catch (error) {
           const failure = failureOf(error, (path) => toInputPath(request, path));
           if (failure) {

@@ -20,7 +20,7 @@ import {
   ResendCallbackRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { declineMessage } from "../../upstream/user-message.ts";
-import type { Loaders } from "../loaders.ts";
+import { answered, externalIdOf } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { PaymentEvent, PaymentEventConnection } from "./event.ts";
@@ -71,7 +71,7 @@ builder.objectFields(Payment, (t) => ({
     extensions: { cost: upstreamCallCost } satisfies CostExtensions,
     type: Operation,
     resolve: (payment, _, { loaders }) => {
-      const externalId = loaders.externalIdOf(payment);
+      const externalId = externalIdOf(payment);
       const { operationId } = payment.details ?? {};
       return externalId && operationId
         ? orNull(loaders.of(payment).operation(externalId, operationId))
@@ -97,7 +97,7 @@ builder.objectFields(Payment, (t) => ({
         throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
       }
       const page = { first: limit, after: "", newestFirst: true };
-      const externalId = loaders.externalIdOf(payment);
+      const externalId = externalIdOf(payment);
       const { edges } = await loaders.of(payment).history("payment", externalId, page);
       return edges.map(({ node }) => node).reverse();
     },
@@ -119,12 +119,11 @@ builder.objectField(PaymentDetails, "userMessage", (t) =>
   }),
 );
 
-function answered(
+function paymentOf(
   { payment, ...state }: Awaited<ReturnType<Core["createPayment"]>>,
   { externalId }: { readonly externalId: string },
-  loaders: Loaders,
 ) {
-  return loaders.answered(payment, externalId, state);
+  return answered(payment, externalId, state);
 }
 
 mutation("createPayment", {
@@ -134,8 +133,7 @@ mutation("createPayment", {
     "payment tells what the customer has to do next. `idempotencyKey` makes a repeat safe.",
   request: CreatePaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call, loaders) =>
-    answered(await core.createPayment(request, call), request, loaders),
+  run: async (core, request, call) => paymentOf(await core.createPayment(request, call), request),
 });
 
 mutation("createRecurrentPayment", {
@@ -143,8 +141,8 @@ mutation("createRecurrentPayment", {
     "Charges the payer of an earlier payment again. `idempotencyKey` makes a repeat safe.",
   request: CreateRecurrentPaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call, loaders) =>
-    answered(await core.createRecurrentPayment(request, call), request, loaders),
+  run: async (core, request, call) =>
+    paymentOf(await core.createRecurrentPayment(request, call), request),
 });
 
 mutation("confirmPayment", {
@@ -153,8 +151,7 @@ mutation("confirmPayment", {
     "`idempotencyKey` makes a repeat safe.",
   request: ConfirmPaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call, loaders) =>
-    answered(await core.confirmPayment(request, call), request, loaders),
+  run: async (core, request, call) => paymentOf(await core.confirmPayment(request, call), request),
 });
 
 const CallbackResent = builder

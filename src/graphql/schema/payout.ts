@@ -8,6 +8,7 @@ import {
   ListPayoutsRequestSchema,
   RequestPayoutRequestSchema,
 } from "../../gen/payments/v1/payout_service_pb.ts";
+import { answered } from "../loaders.ts";
 import { upstreamCallCost } from "../operation-cost.ts";
 import { PayoutEvent, PayoutEventConnection } from "./event.ts";
 import { addKnownResource } from "./known-resource.ts";
@@ -37,9 +38,9 @@ mutation("requestPayout", {
   description: "Requests a payout to a card or in cash. `idempotencyKey` makes a repeat safe.",
   request: RequestPayoutRequestSchema,
   success: Payout,
-  run: async (core, request, call, loaders) => {
+  run: async (core, request, call) => {
     const { payout, ...state } = await core.requestPayout(request, call);
-    return loaders.answered(payout, request.order?.externalId ?? "", state);
+    return answered(payout, request.order?.externalId ?? "", state);
   },
 });
 

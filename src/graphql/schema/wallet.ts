@@ -7,6 +7,7 @@ import {
 } from "../../gen/payments/v1/wallet_pb.ts";
 import { DeleteWalletItemRequestSchema } from "../../gen/payments/v1/wallet_service_pb.ts";
 import type { Context } from "../context.ts";
+import { customerOf } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { toMessage } from "./input.ts";
@@ -27,9 +28,7 @@ builder.objectField(WalletItem, "confirmation", (t) =>
     extensions: { cost: upstreamCallCost } satisfies CostExtensions,
     type: WalletItem,
     resolve: (item, _, { loaders }) =>
-      item.optionId
-        ? orNull(loaders.walletConfirmation(loaders.customerOf(item), item.optionId))
-        : null,
+      item.optionId ? orNull(loaders.walletConfirmation(customerOf(item), item.optionId)) : null,
   }),
 );
 
