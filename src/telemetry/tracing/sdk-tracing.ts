@@ -195,7 +195,8 @@ function createProcessor(
         report("spansEnded", { outcome: "dropped", count: 1 });
       } else {
         waiting++;
-        super.onEnd(span);
+        // What is logged of the export has nothing to do with the span that is active now.
+        activeSpan.exit(() => super.onEnd(span));
       }
     }
   }

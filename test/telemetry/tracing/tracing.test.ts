@@ -26,7 +26,12 @@ async function traced(env: Record<string, string>): Promise<RunningTracing & { t
   const { tracing } = readConfig(env);
   const running = await createTracing(
     tracing,
-    reportTo({ spansEnded: ({ outcome, count }) => void told.push({ outcome, count }) }),
+    reportTo({
+      spansEnded({ outcome, count }) {
+        told.push({ outcome, count });
+        if (outcome !== "dropped") assert.equal(activeIds(), undefined, "the record of an export");
+      },
+    }),
   );
   return { ...running, told };
 }
@@ -259,7 +264,9 @@ test("failed exports are reported, and a collector that recovers is used again",
   let status = 500;
   const { collector, start } = await collected(t, () => status);
   const tracing = await start({ OTEL_EXPORTER_OTLP_TIMEOUT: "1000" });
-  tracing.start("lost", { kind: "internal" }).end();
+  const lost = tracing.start("lost", { kind: "internal" });
+  lost.run(() => tracing.start("below", { kind: "internal" }).end());
+  lost.end();
   while (!tracing.told.some(({ outcome }) => outcome === "failed")) await turn();
   status = 200;
   tracing.start("kept", { kind: "internal" }).end();
