@@ -4,6 +4,15 @@ import type { Attributes } from "./telemetry/tracing/attributes.ts";
 /** Reports one observation. It returns at once and never throws. */
 export type Report = (...observed: Reported) => void;
 
+/**
+ * The process's log. Errors are passed whole, as `err`: the logger decides which parts of them may
+ * be logged.
+ */
+export type Logger = Readonly<Record<"debug" | "info" | "warn" | "error" | "fatal", WriteRecord>>;
+
+/** Writes a record: a message alone, or what it is about and a message. */
+export type WriteRecord = (about: object | string, message?: string) => void;
+
 /** An observation: its name, and what is said of it. */
 export type Reported = {
   [Name in keyof Observations]: [name: Name, about: Observations[Name]];

@@ -1,8 +1,9 @@
 import type { Server } from "node:http";
-import { type Logger, pino } from "pino";
 import type { SandboxOptions } from "../sandbox/options.ts";
 import { type Gateway, startGateway } from "../src/app/gateway.ts";
 import { readConfig } from "../src/config/config.ts";
+import type { Logger } from "../src/report.ts";
+import { createLogger } from "../src/telemetry/log.ts";
 import { listen } from "./listen.ts";
 
 /**
@@ -12,7 +13,7 @@ import { listen } from "./listen.ts";
 export function startTestGateway(
   env: Record<string, string> = {},
   sandbox: Partial<SandboxOptions> = {},
-  log = pino({ level: "silent" }),
+  log = createLogger("silent"),
 ): Promise<Gateway> {
   const free = "127.0.0.1:0";
   return startGateway(

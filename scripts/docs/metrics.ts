@@ -2,12 +2,13 @@
  * Writes docs/metrics.md: every metric of `/metrics` with its labels and the alerts that read it,
  * from the code that creates the metrics.
  */
+
 import { readFileSync, writeFileSync } from "node:fs";
-import { pino } from "pino";
 import { parse } from "yaml";
 import { budget } from "../../src/telemetry/budget.ts";
 import { edges } from "../../src/telemetry/edges.ts";
 import { ledger } from "../../src/telemetry/ledger.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { createMetrics, type Metrics, type TelemetryContext } from "../../src/telemetry/metrics.ts";
 import { processes } from "../../src/telemetry/process.ts";
 import { upstream } from "../../src/telemetry/upstream.ts";
@@ -74,7 +75,7 @@ function createdBy(area: (context: TelemetryContext) => unknown): Found[] {
       return real.histogram(name, help, labels, buckets, isPrinted);
     },
   };
-  area({ metrics, log: pino({ level: "silent" }), accounts: [account], durations: undefined });
+  area({ metrics, log: createLogger("silent"), accounts: [account], durations: undefined });
   return found;
 }
 

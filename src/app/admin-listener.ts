@@ -1,5 +1,4 @@
 import type { Server } from "node:http";
-import type { Logger } from "pino";
 import { type ConsoleOptions, createConsole } from "../admin/console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
@@ -17,6 +16,7 @@ import type { Admission } from "../net/admission.ts";
 import type { Intake } from "../net/intake.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { TlsFiles } from "../net/tls-files.ts";
+import type { Logger } from "../report.ts";
 import { expositionOf } from "../telemetry/exposition.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Emulator } from "./emulator.ts";

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import type { Logger } from "pino";
 import type { MagicValue } from "../admin/sandbox-actions.ts";
 import type { Config, SandboxConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Address } from "../config/kinds.ts";
 import { ofAccount } from "../errors.ts";
+import type { Logger } from "../report.ts";
 import { listening } from "./listening.ts";
 import type { Demo } from "./public-server.ts";
 

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import type { Logger } from "pino";
 import { Activity } from "../admin/activity.ts";
 import { createAuthentication } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
@@ -20,7 +19,7 @@ import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
 import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
-import type { Report } from "../report.ts";
+import type { Logger, Report } from "../report.ts";
 import { createRpcServer } from "../rpc/server.ts";
 import { services } from "../rpc/services/routes.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server } from "node:http";
-import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { Address } from "../config/kinds.ts";
 import { isCrossOrigin, isListed, originHeadersOf } from "../net/browser-origin.ts";
 import { isLoopback } from "../net/loopback.ts";
+import type { Logger } from "../report.ts";
 
 /** Why a request is refused. */
 export interface Misdirected {

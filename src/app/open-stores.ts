@@ -1,10 +1,9 @@
-import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ofAccount } from "../errors.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
-import type { Report } from "../report.ts";
+import type { Logger, Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { createMemoryKernel } from "../stores/memory/kernel.ts";
 import { createSqliteKernel } from "../stores/sqlite/kernel.ts";

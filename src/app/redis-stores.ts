@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
@@ -12,6 +11,7 @@ import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import { hasFailover } from "../redis/url.ts";
+import type { Logger } from "../report.ts";
 import { createRedisKernel } from "../stores/redis/kernel.ts";
 import type { LedgerOptions, Stores } from "./stores.ts";
 

@@ -1,7 +1,7 @@
-import type { Logger } from "pino";
 import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
+import type { Logger } from "../report.ts";
 import { createLogger, type LogFormat, logFormatOf } from "../telemetry/log.ts";
 import { startGateway } from "./gateway.ts";
 
@@ -21,7 +21,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   // Before `ready` is logged: a signal may follow as soon as it is read.
   stopOnSignal(log, gateway);
   const sandbox = sandboxUrl ? ` sandbox=${sandboxUrl}` : "";
-  announce(log, `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, format);
+  announce(`ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, format);
   if (sandboxUrl) {
     // The shop's pages call without credentials, so that there is none where callers need some.
     const shop = config.auth.modes.has("none") ? `  shop ${publicUrl}/demo` : "";
@@ -40,9 +40,8 @@ function configOf(env: NodeJS.ProcessEnv): Config {
 }
 
 /** The ready line is part of the contract: it is printed at every log level. */
-export function announce(log: Logger, message: string, format: LogFormat): void {
-  if (log.isLevelEnabled("info")) log.info(message);
-  else createLogger("info", undefined, format).info(message);
+export function announce(message: string, format: LogFormat): void {
+  createLogger("info", undefined, format).info(message);
 }
 
 /** Calls `stop` at the first signal, then exits with 0 (1 if it fails); ignores further signals. */

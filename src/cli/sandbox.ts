@@ -26,5 +26,5 @@ async function sandbox(env: Environment): Promise<void> {
   const log = createLogger(config.logLevel, undefined, format);
   const running = await startEmulator(config);
   stopOnSignal(log, { stop: () => running.close() });
-  announce(log, `ready sandbox=${running.url}`, format);
+  announce(`ready sandbox=${running.url}`, format);
 }

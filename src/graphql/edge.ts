@@ -1,12 +1,11 @@
 import type { GraphQLSchema } from "graphql";
-import type { Logger } from "pino";
 import type { Identify } from "../auth/identify.ts";
 import type { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import type { Heartbeats } from "../live/heartbeats.ts";
 import type { OnCut } from "../net/cut.ts";
 import type { Intake } from "../net/intake.ts";
-import type { Report } from "../report.ts";
+import type { Logger, Report } from "../report.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { FormatError } from "./errors.ts";
 import type { Operations } from "./operations.ts";

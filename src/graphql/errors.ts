@@ -5,10 +5,10 @@ import {
   GraphQLError,
   type GraphQLFormattedError,
 } from "graphql";
-import type { Logger } from "pino";
 import { type ErrorCode, GatewayError, reasonOf } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { overloadedReason } from "../net/overloaded.ts";
+import type { Logger } from "../report.ts";
 import { userMessage } from "../upstream/user-message.ts";
 import { graphqlSpelling, messageOf, type Spelling, spelled } from "./field-names.ts";
 import { RequestError } from "./request-error.ts";

@@ -1,8 +1,7 @@
-import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { Slot } from "../net/admission.ts";
-import type { Report } from "../report.ts";
+import type { Logger, Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { retryAfterSeconds } from "./errors.ts";

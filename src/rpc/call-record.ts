@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "../auth/caller.ts";
 import { type ErrorCode, errorOfAbort, type GatewayError, reasonOf } from "../errors.ts";
-import type { Report } from "../report.ts";
+import type { Logger, Report } from "../report.ts";
 import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/attributes.ts";
 import { activeSpan, type Span } from "../telemetry/tracing/tracing.ts";
 import { compressionNotNamed, statusCodes } from "./errors.ts";
@@ -18,17 +18,6 @@ export interface CallRecord {
   readonly settle: (error: GatewayError | undefined) => void;
 }
 
-/**
- * Receives the edge's log records; a pino logger implements it. Errors are passed whole as `err`:
- * the logger decides which parts of them may be logged.
- */
-export interface Log {
-  debug(record: object, message: string): void;
-  info(record: object, message: string): void;
-  warn(record: object, message: string): void;
-  error(record: object, message: string): void;
-}
-
 /** What the record of a call needs of it. */
 export interface RecordedCall {
   readonly method: DescMethod;
@@ -40,7 +29,7 @@ export interface RecordedCall {
 /** @param quiet logs the call at debug level, unless it ends with an internal error */
 export function createCallRecord(
   call: RecordedCall,
-  { log, report }: { readonly log: Log; readonly report: Report },
+  { log, report }: { readonly log: Logger; readonly report: Report },
   quiet: boolean,
 ): CallRecord {
   const startedMs = performance.now();

@@ -1,8 +1,8 @@
 import type { Slot } from "../net/admission.ts";
 import { emptyResponse, type RequestHead } from "../net/request-head.ts";
+import type { Logger } from "../report.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { AdmissionGate } from "./admission-gate.ts";
-import type { Log } from "./call-record.ts";
 import type { Methods } from "./methods.ts";
 import type { ServedMethod } from "./served-call.ts";
 
@@ -14,7 +14,7 @@ export function createRequestListener(
   methods: Methods,
   gate: AdmissionGate,
   tracing: Tracing,
-  log: Log,
+  log: Logger,
 ): (head: RequestHead) => void {
   const served = new Map(methods.all.map((method) => [method.requestPath, method]));
 

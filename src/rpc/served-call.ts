@@ -12,8 +12,8 @@ import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
-import type { Report } from "../report.ts";
-import { type CallRecord, createCallRecord, type Log, type RecordedCall } from "./call-record.ts";
+import type { Logger, Report } from "../report.ts";
+import { type CallRecord, createCallRecord, type RecordedCall } from "./call-record.ts";
 import { toGatewayError } from "./errors.ts";
 import type { Asked, Granted, Protocol } from "./protocols.ts";
 
@@ -24,7 +24,7 @@ export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
 export interface ServingOptions {
   readonly core: Core;
   readonly identify: Identify;
-  readonly log: Log;
+  readonly log: Logger;
   readonly report: Report;
   readonly intake: Intake;
   /** Longest a body may take to arrive, in milliseconds. */

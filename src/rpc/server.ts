@@ -8,10 +8,9 @@ import { type ConnectionLimits, createOnePort, type Tls } from "../net/one-port.
 import type { HttpResponse, RequestHead } from "../net/request-head.ts";
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
-import { noReport, type Report } from "../report.ts";
+import { type Logger, noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
-import type { Log } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
 import { createMethods, type MethodLimits } from "./methods.ts";
 import { type UnaryProtocol, unaryProtocols } from "./protocols.ts";
@@ -24,7 +23,7 @@ import { implementations, services } from "./services/routes.ts";
 export interface RpcServerOptions {
   readonly core: Core;
   readonly identify: Identify;
-  readonly log: Log;
+  readonly log: Logger;
   /** Which requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
   /** Default: nothing is reported. */

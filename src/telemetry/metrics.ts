@@ -1,5 +1,5 @@
-import type { Logger } from "pino";
 import { collectDefaultMetrics, type Metric as PlainMetric, Registry } from "prom-client";
+import type { Logger } from "../report.ts";
 import type { RunningDurations } from "./sdk-durations.ts";
 
 /** A metric's labels, each with the values that are known beforehand: those begin at 0. */

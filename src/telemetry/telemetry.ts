@@ -1,5 +1,4 @@
-import type { Logger } from "pino";
-import { type Handlers, type Report, reportTo } from "../report.ts";
+import { type Handlers, type Logger, type Report, reportTo } from "../report.ts";
 import { budget } from "./budget.ts";
 import { edges } from "./edges.ts";
 import { ledger } from "./ledger.ts";

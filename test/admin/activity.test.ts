@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pino } from "pino";
 import { Activity } from "../../src/admin/activity.ts";
 import type { Observations } from "../../src/report.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 const account = "default";
 
 /** The activity of an account, and what is reported to the telemetry that it reads. */
 function rig() {
-  const { metrics, report } = createTelemetry(pino({ level: "silent" }), [account, "other"]);
+  const { metrics, report } = createTelemetry(createLogger("silent"), [account, "other"]);
   const activity = new Activity(account, metrics);
   return {
     activity,

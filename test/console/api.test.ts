@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pino } from "pino";
 import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type {
   Calls,
@@ -10,6 +9,7 @@ import type {
   Scenarios,
   Status,
 } from "../../src/admin/console-api.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
@@ -19,7 +19,7 @@ import { until } from "../until.ts";
 const lines: string[] = [];
 // Nothing listens there: calls are traced, and their spans go nowhere.
 const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
-const log = pino({}, { write: (line) => lines.push(line) });
+const log = createLogger("info", { write: (line) => void lines.push(line) });
 const gateway = ofSuite(() => startTestGateway(env, {}, log));
 
 async function get<T>(path: string): Promise<T> {

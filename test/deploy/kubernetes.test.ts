@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseEnv } from "node:util";
-import { pino } from "pino";
 import { parse, parseAllDocuments } from "yaml";
 import { readConfig } from "../../src/config/config.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 
@@ -117,7 +117,7 @@ describe("the Kubernetes manifests", () => {
     const of = (type: string) => metrics.find((metric: { type: string }) => metric.type === type);
     assert.equal(of("Resource").resource.name, "cpu");
     const { metric, target } = of("Pods").pods;
-    const { registry } = createTelemetry(pino({ level: "silent" }), []).metrics;
+    const { registry } = createTelemetry(createLogger("silent"), []).metrics;
     assert.ok(registry.getSingleMetric(metric.name), `${metric.name} is no metric of the gateway`);
     const zones = 3;
     const { MAX_CONNECTIONS } = settings();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { Logger } from "pino";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import type { Logger } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";

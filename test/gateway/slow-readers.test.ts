@@ -6,7 +6,6 @@ import type net from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { pino } from "pino";
 import type { Call, Core } from "../../src/core/core.ts";
 import { observedStream } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
@@ -14,6 +13,7 @@ import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { reportTo } from "../../src/report.ts";
 import { edges } from "../../src/telemetry/edges.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { serve } from "../graphql/serve.ts";
@@ -108,7 +108,7 @@ function core() {
   }
   const metrics = createMetrics();
   const report = reportTo(
-    edges({ metrics, durations: undefined, log: pino({ level: "silent" }), accounts: [] }),
+    edges({ metrics, durations: undefined, log: createLogger("silent"), accounts: [] }),
   );
   const watched = (_: unknown, call: Call) =>
     observedStream(events, call, { tracing: noTracing, report });

@@ -9,6 +9,7 @@ import { createClient } from "@connectrpc/connect";
 import type { Core } from "../../src/core/core.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer } from "../../src/rpc/server.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { connected } from "../ask.ts";
 import { listen } from "../listen.ts";
 import {
@@ -185,7 +186,7 @@ test("a port that is taken is an error and does not end the process", async () =
   const second = createRpcServer({
     core: {} as Core,
     identify: async () => caller,
-    log: { debug() {}, info() {}, warn() {}, error() {} },
+    log: createLogger("silent"),
   });
   await assert.rejects(second.listen("127.0.0.1", started.port), { code: "EADDRINUSE" });
   second.close();

@@ -10,6 +10,7 @@ import type { AdmissionGate } from "../../src/rpc/admission-gate.ts";
 import type { Methods } from "../../src/rpc/methods.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import type { ServedMethod } from "../../src/rpc/served-call.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { ask } from "../ask.ts";
 import { listen } from "../listen.ts";
@@ -20,7 +21,8 @@ const intake = openIntake();
 /** A listener that cannot serve its only method, /x, and its logged errors. */
 function broken() {
   const errors: object[] = [];
-  const log = { debug() {}, info() {}, warn() {}, error: (record: object) => errors.push(record) };
+  const error = (record: object | string) => void errors.push(record as object);
+  const log = { ...createLogger("silent"), error };
   const method: Partial<ServedMethod> = { requestPath: "/x", method: Health.method.check };
   const methods: Methods = {
     all: [method as ServedMethod],

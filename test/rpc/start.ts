@@ -92,15 +92,20 @@ export async function start(
   const calls: CoreCall[] = [];
   const records: LogRecord[] = [];
   const written = new EventEmitter();
-  const write = (level: LogRecord["level"]) => (record: object, message: string) => {
-    records.push({ ...(loggable(record) as object), level, message });
-    written.emit("record");
-  };
+  const write =
+    (level: LogRecord["level"]) =>
+    (record: object | string, message = "") => {
+      records.push({ ...(loggable(record) as object), level, message });
+      written.emit("record");
+    };
   const { tls = false, ...others } = options;
   const server = createRpcServer({
     core: fakeCore(answers, calls),
     identify: async () => caller,
-    log: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
+    log: {
+      ...{ debug: write("debug"), info: write("info"), warn: write("warn") },
+      ...{ error: write("error"), fatal: write("error") },
+    },
     ...(tls && { tls: testTls }),
     ...others,
   });

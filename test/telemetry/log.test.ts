@@ -1,4 +1,8 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
@@ -15,7 +19,7 @@ function collecting() {
 const withoutTime = (line: string | undefined) =>
   line?.replace(/"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"/, '"time":"-"');
 
-test("a record of plain values gets the line that pino would write", () => {
+test("a record is a line of JSON: level, time, its members in their order, the message", () => {
   const { log, lines } = collecting();
   const records = [
     {
@@ -31,20 +35,38 @@ test("a record of plain values gets the line that pino would write", () => {
     {},
   ];
   for (const record of records) {
-    for (const logger of [log, log.child({ account: "default", at: 'a "b"' })]) {
-      for (const level of ["trace", "info", "error"] as const) {
-        lines.length = 0;
-        logger[level](record, "rpc %s");
-        // `null` does not count as a plain value, so pino writes this record.
-        logger[level]({ ...record, nothing: null }, "rpc %s");
-        const plain = JSON.parse(lines[0] ?? "");
-        const { nothing, ...other } = JSON.parse(lines[1] ?? "");
-        assert.equal(nothing, null);
-        assert.deepEqual({ ...plain, time: 0 }, { ...other, time: 0 });
-        assert.deepEqual(Object.keys(plain), Object.keys(other), "the order of its fields");
-        assert.match(lines[0] ?? "", /"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z".*\}\n$/s);
-      }
+    for (const level of ["debug", "info", "error"] as const) {
+      lines.length = 0;
+      log[level](record, "rpc %s");
+      // `null` does not count as a plain value: this record passes `loggable`.
+      log[level]({ ...record, nothing: null }, "rpc %s");
+      const [plain, other] = lines.map(withoutTime);
+      const members = JSON.stringify(record).slice(1, -1);
+      const begin = `{"level":"${level}","time":"-"${members && ","}${members}`;
+      assert.equal(plain, `${begin},"msg":"rpc %s"}\n`);
+      assert.equal(other, `${begin},"nothing":null,"msg":"rpc %s"}\n`);
     }
+  }
+});
+
+test("a disk that is full, or a reader that has left, ends no process that logs", async () => {
+  const program = `
+    import { createLogger } from ${JSON.stringify(new URL("../../src/telemetry/log.ts", import.meta.url).href)};
+    const log = createLogger("info");
+    for (let i = 0; i < 3; i++) log.error("lost");
+    log.info("lost");
+    process.stderr.write("alive");`;
+  const run = (stdout: number | "pipe") =>
+    spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["ignore", stdout, "pipe"],
+    });
+  const full = openSync("/dev/full", "w");
+  const onFullDisk = run(full);
+  closeSync(full);
+  const unread = run("pipe");
+  unread.stdout?.destroy();
+  for (const child of [onFullDisk, unread]) {
+    assert.equal(await text(child.stderr as Readable), "alive");
   }
 });
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { test } from "node:test";
-import { pino } from "pino";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { createLogger, type LogLevel } from "../../src/telemetry/log.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { clientOf, hostedPayment } from "../gateway/callers.ts";
 import { closing } from "../of-suite.ts";
@@ -18,9 +18,12 @@ const timeout = 2 * timeoutMs;
 const alone = { AUTH_MODE: "none", RECONCILE_AFTER: "0" };
 
 /** Telemetry that logs warnings, or from another level on, into `told`. */
-function telemetryTo(told: object[], level = "warn") {
-  const stream = { write: (line: string) => void told.push(JSON.parse(line)) };
-  return createTelemetry(pino({ level, base: {}, timestamp: false }, stream), [account]);
+function telemetryTo(told: object[], level: LogLevel = "warn") {
+  const write = (line: string) => {
+    const { time: _, ...record } = JSON.parse(line);
+    told.push(record);
+  };
+  return createTelemetry(createLogger(level, { write }), [account]);
 }
 
 const status =
@@ -78,7 +81,7 @@ test("a call without an answer of the service is logged with its cause, once a m
   const call = (fault?: string) => report("upstreamCall", { ...ended, outcome: "x", fault });
   for (const fault of [undefined, "HTTP 502", "no answer in time", "HTTP 502"]) call(fault);
   const msg = "a call to the payments service failed";
-  const record = (fault: string) => ({ level: 40, account, endpoint, fault, msg });
+  const record = (fault: string) => ({ level: "warn", account, endpoint, fault, msg });
   assert.deepEqual(told.splice(0), [record("HTTP 502"), record("no answer in time")]);
   t.mock.timers.tick(60_000);
   const again = { repeated: 1, msg: `${msg} (more like this one in the last minute)` };
