@@ -69,6 +69,8 @@ export function stopOnSignal(log: Logger, running: { stop(): Promise<void> }): v
 
 /** Node itself would print the error's message and members, which may hold secrets. */
 function endOnUncaught(log: Logger): void {
+  // Node's warnings go to standard error: one that cannot be written is no reason to end.
+  process.stderr.removeAllListeners("error").on("error", () => {});
   process.on("uncaughtException", (error) => {
     log.fatal({ err: error }, "uncaught error: exiting");
     process.exit(1);

@@ -52,7 +52,8 @@ export function createLogger(
 function lineOf(level: string, about: object, message = "an error without a word"): string {
   const shown = isPlain(about) ? about : loggable(about instanceof Error ? { err: about } : about);
   const record = typeof shown === "object" ? shown : { about: shown };
-  const members = JSON.stringify({ ...activeIds(), ...record }).slice(1, -1);
+  const ids = activeIds();
+  const members = JSON.stringify(ids ? { ...ids, ...record } : record).slice(1, -1);
   const separator = members === "" ? "" : ",";
   return `{"level":"${level}"${isoTime()}${separator}${members},"msg":${JSON.stringify(message)}}\n`;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { after, test } from "node:test";
 import { scratch } from "../auth/issuer.ts";
-import { timeoutMs } from "../until.ts";
+import { timeoutMs, until } from "../until.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
@@ -48,6 +48,24 @@ test("prints ready at any log level, and exits 0 on SIGINT", async () => {
   gateway.child.kill("SIGINT");
   assert.deepEqual(await gateway.exit, [0, null]);
   assert.equal(gateway.lines.length, 1);
+});
+
+test("a warning of Node's that nobody reads does not end the process", {
+  timeout: timeoutMs,
+}, async () => {
+  const warn = 'process.emitWarning(""),setTimeout(console.log,20,"warned")';
+  const hook = encodeURIComponent(`process.on("SIGUSR2",()=>{${warn}})`);
+  const env = { ...freePorts, NODE_OPTIONS: `--import=data:text/javascript,${hook}` };
+  const gateway = spawnCli(["serve"], env);
+  await gateway.ready;
+  gateway.child.stderr?.destroy();
+  for (let times = 1; times <= 2; times++) {
+    gateway.child.kill("SIGUSR2");
+    await until(() => gateway.lines.filter((line) => line === "warned").length === times);
+  }
+  gateway.child.kill("SIGTERM");
+  assert.deepEqual(await gateway.exit, [0, null]);
+  assert.deepEqual(gateway.lines.map(messageOf).slice(-1), ["stopped"]);
 });
 
 test("all invalid variables are told at once, and the misspelt one that may be the cause", async () => {
