@@ -60,8 +60,7 @@ export async function moveToRedis(options: MoveOptions) {
     return await move(database, connection, options);
   } catch (error) {
     if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
-    // Only the text of Redis's error: its command holds the stored values.
-    throw new MoveRefused(`the move to Redis is incomplete: ${(error as Error).message}`);
+    throw new MoveRefused(`the move to Redis is incomplete: ${troubleOf(error)}`);
   } finally {
     close();
     await connection.close();
