@@ -97,8 +97,8 @@ interface TextRules extends Rules {
   readonly prose: boolean;
 }
 
-/** A name; in a form it may have escapes and brackets: `card%5Bcvc%5D`. */
-const names = /(?:[\w.[\]-]|%[0-9A-Fa-f]{2})+/g;
+/** A name, none of which is shorter; in a form it may have escapes and brackets: `card%5Bcvc%5D`. */
+const names = /(?:[\w.[\]-]|%[0-9A-Fa-f]{2}){3,}/g;
 /** What separates a name from its value: the name's closing quote, then `:`, `=` or `>`. */
 const separator = /\s*(?:\\*["']\s*)?(?:[:=>]|%3[aAdD])>?\s*/y;
 const space = /[^\S\r\n]+/y;
