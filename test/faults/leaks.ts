@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { collect } from "../collect.ts";
 import { createChurn, inUseBy, settled } from "../hardening/churn.ts";
 import { startTestGateway } from "../start.ts";
 
@@ -9,9 +8,6 @@ import { startTestGateway } from "../start.ts";
 const rounds = process.env.FAULTS === "long" ? 5 : 2;
 const perRound = process.env.FAULTS === "long" ? 334 : 50;
 const moreMb = 10;
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
 
 function heapMb(): number {
   collect();

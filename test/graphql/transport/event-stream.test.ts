@@ -2,13 +2,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { Call } from "../../../src/core/core.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { GraphqlServerOptions } from "../../../src/graphql/server.ts";
+import { collect } from "../../collect.ts";
 import { until } from "../../until.ts";
 import { createFeed, paymentEvent, refusing } from "../feed.ts";
 import { subscribeInParts } from "../parts.ts";
@@ -17,9 +16,6 @@ import { type Served, serve } from "../serve.ts";
 const { PENDING, SUCCESS } = PaymentStatus;
 const query = `subscription { paymentUpdated(externalId: "order-1", after: "argument") { final } }`;
 const eventStream = { accept: "text/event-stream" };
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
 
 /** The bytes of buffers, without garbage. */
 function bufferBytes(): number {

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { Client } from "graphql-ws";
 import WebSocket from "ws";
 import type { Identify } from "../../../src/auth/identify.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { collect } from "../../collect.ts";
 import { answeredPayment } from "../../core/answers.ts";
 import { until } from "../../until.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
@@ -19,9 +18,6 @@ async function first(client: Client, query: string): Promise<Answer> {
 }
 
 const budget = "{ rateLimit { limit } }";
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
 
 /** The heap, without garbage. */
 function heapBytes(): number {
