@@ -73,14 +73,6 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
   );
   const callsInFlight = metrics.gauge("calls_in_flight", "Calls in progress, without streams", {});
   const repeated = createRepeatedLog((record, message) => log.warn(record, message));
-  // At most one record of a listener in 10 s: a flood of requests must not flood the log.
-  const quietUntilMs = { public: 0, rpc: 0, admin: 0 };
-  const warn = (about: { readonly listener: keyof typeof quietUntilMs }, message: string) => {
-    const now = Date.now();
-    if (now < quietUntilMs[about.listener]) return;
-    quietUntilMs[about.listener] = now + 10_000;
-    log.warn(about, message);
-  };
   return {
     rpcBegan: (call) => rpcInFlight.add(call),
     rpcEnded(call) {
@@ -127,11 +119,11 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
       repeated.add(about.fault, about, "a client could not connect: its TLS handshake failed"),
     cut(about) {
       connectionsCut.add(about);
-      warn(about, "a limit cut a connection; more are counted, not logged");
+      repeated.add(`${about.listener} ${about.limit}`, about, "a limit cut a connection");
     },
     refused(about) {
       if (about.kind !== "exempt") callsRefused.add(about);
-      warn(about, "overload: calls are refused; more are counted, not logged");
+      repeated.add(`${about.listener} overload`, about, "overload: a call was refused");
     },
     callsInFlight: ({ count }) => callsInFlight.set({}, count),
   } satisfies Partial<Handlers>;

@@ -72,6 +72,26 @@ test("an external_id that may be a card number is masked in every record, and a 
   assert.deepEqual(ids, [...Array(8).fill("4716 10** **** 6531"), "x".repeat(128)]);
 });
 
+test("what limits cut and overload refuses is logged once, and then counted", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const told: object[] = [];
+  const { report } = telemetryTo(told);
+  const cut = { listener: "rpc", limit: "reset_flood" } as const;
+  const refused = { listener: "rpc", kind: "other" } as const;
+  for (let times = 0; times < 3; times++) {
+    report("cut", cut);
+    report("refused", refused);
+  }
+  const ofCut = { level: "warn", ...cut, msg: "a limit cut a connection" };
+  const ofRefusal = { level: "warn", ...refused, msg: "overload: a call was refused" };
+  assert.deepEqual(told.splice(0), [ofCut, ofRefusal]);
+  t.mock.timers.tick(60_000);
+  const again = (record: typeof ofCut | typeof ofRefusal) => ({
+    ...{ ...record, repeated: 2, msg: `${record.msg} (more like this one in the last minute)` },
+  });
+  assert.deepEqual(told, [again(ofCut), again(ofRefusal)]);
+});
+
 test("a call without an answer of the service is logged with its cause, once a minute each", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const told: object[] = [];
