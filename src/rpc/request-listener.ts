@@ -22,7 +22,8 @@ export function createRequestListener(
     const path = head.url.split("?", 1)[0] ?? "";
     const method = served.get(path);
     if (!method) {
-      return path === openapiPath ? void serveOpenapi(head) : head.answer(emptyResponse(404));
+      if (path !== openapiPath) return head.answer(emptyResponse(404));
+      return void serveOpenapi(head).catch((error: unknown) => failed(head, path, error));
     }
     gate(method, head, (slot) => start(method, head, slot));
   };
@@ -38,9 +39,13 @@ export function createRequestListener(
   function serve(method: ServedMethod, head: RequestHead, slot: Slot): Promise<void> {
     return methods.serve(method, head, slot).catch((error: unknown) => {
       slot.leave();
-      head.answer(emptyResponse(500));
-      log.error({ path: method.requestPath, err: error }, "unexpected error: call not answered");
+      failed(head, method.requestPath, error);
     });
+  }
+
+  function failed(head: RequestHead, path: string, error: unknown): void {
+    head.answer(emptyResponse(500));
+    log.error({ path, err: error }, "unexpected error: call not answered");
   }
 }
 
@@ -81,20 +86,17 @@ const openapiPath = "/openapi.json";
 async function serveOpenapi({ method, answer }: RequestHead): Promise<void> {
   if (method !== "GET" && method !== "HEAD")
     return answer(emptyResponse(405, { allow: "GET, HEAD" }));
-  document ??= load();
-  const body = await document;
+  if (!document) {
+    const { default: json } = await import("../../openapi.json", { with: { type: "json" } });
+    document = Buffer.from(JSON.stringify(json));
+  }
   const headers = {
     "content-type": "application/json",
-    "content-length": String(body.byteLength),
+    "content-length": String(document.byteLength),
     "cache-control": "no-cache",
     "x-content-type-options": "nosniff",
   };
-  answer({ status: 200, headers, body: method === "HEAD" ? "" : body });
+  answer({ status: 200, headers, body: method === "HEAD" ? "" : document });
 }
 
-let document: Promise<Buffer> | undefined;
-
-async function load(): Promise<Buffer> {
-  const { default: json } = await import("../../openapi.json", { with: { type: "json" } });
-  return Buffer.from(JSON.stringify(json));
-}
+let document: Buffer | undefined;
