@@ -124,19 +124,33 @@ function stdoutOf(): ReturnType<typeof createTurnWriter> {
   return stdoutWriter;
 }
 
+/** How long the process has waited for the reader of standard output since that last read. */
+let behindMs = 0;
+/** Whether the end of a line was lost. */
+let isTorn = false;
+
 /** Waits for a reader that is behind. What cannot be written is lost: the gateway serves on. */
 function writeToStdout(text: string): void {
-  let rest: Uint8Array = Buffer.from(text);
+  let rest: Uint8Array = Buffer.from(isTorn ? `\n${text}` : text);
+  const { length } = rest;
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(1, rest));
+      behindMs = 0;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return;
-      Atomics.wait(never, 0, 0, 10);
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN" || behindMs >= maxBehindMs) {
+        isTorn ||= rest.length < length;
+        return;
+      }
+      Atomics.wait(never, 0, 0, waitMs);
+      behindMs += waitMs;
     }
   }
+  isTorn = false;
 }
 
+const waitMs = 10;
+const maxBehindMs = 1_000;
 const never = new Int32Array(new SharedArrayBuffer(4));
 
 /** Characters beyond which lines are written before the turn ends. */

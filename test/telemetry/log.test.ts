@@ -49,11 +49,16 @@ test("a record is a line of JSON: level, time, its members in their order, the m
   }
 });
 
-test("a disk that is full, or a reader that has left, ends no process that logs", async () => {
+test("a full disk, or a reader that has left or is stuck, ends and holds no process that logs", {
+  timeout: 20_000,
+}, async () => {
+  const file = new URL("../../src/telemetry/log.ts", import.meta.url).href;
   const program = `
-    import { createLogger } from ${JSON.stringify(new URL("../../src/telemetry/log.ts", import.meta.url).href)};
+    import { createLogger } from ${JSON.stringify(file)};
     const log = createLogger("info");
-    for (let i = 0; i < 3; i++) log.error("lost");
+    // As the command line does; a pipe then refuses what its reader has no room for.
+    process.stdout.on("error", () => {});
+    for (let i = 0; i < 100; i++) log.error({ lost: "x".repeat(10_000) }, "lost");
     log.info("lost");
     process.stderr.write("alive");`;
   const run = (stdout: number | "pipe") =>
@@ -65,9 +70,11 @@ test("a disk that is full, or a reader that has left, ends no process that logs"
   closeSync(full);
   const unread = run("pipe");
   unread.stdout?.destroy();
-  for (const child of [onFullDisk, unread]) {
+  const stuck = run("pipe");
+  for (const child of [onFullDisk, unread, stuck]) {
     assert.equal(await text(child.stderr as Readable), "alive");
   }
+  stuck.stdout?.destroy();
 });
 
 test("a flat message does not count as a record of plain values: its secrets are redacted", () => {
