@@ -12,7 +12,7 @@ import type { Logger } from "../report.ts";
 import { userMessage } from "../upstream/user-message.ts";
 import { graphqlSpelling, messageOf, type Spelling, spelled } from "./field-names.ts";
 import { RequestError } from "./request-error.ts";
-import { withoutHints, withoutValues } from "./without-values.ts";
+import { withoutValues } from "./without-values.ts";
 
 /** How a GatewayError appears to a GraphQL client. */
 interface Mapping {
@@ -57,32 +57,23 @@ export function retryAfterSeconds(error: unknown): number | undefined {
   return retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000);
 }
 
-export interface ErrorFormatterOptions {
-  /** Whether GraphQL's own errors may suggest names of the schema. Default: true. */
-  readonly hints?: boolean;
-  /** How fields are named. Default: as in the schema. */
-  readonly spelling?: Spelling;
-}
-
 /**
  * Formats any error for `errors` in a response. GatewayErrors follow `mappings`. Errors of
  * GraphQL.js keep their text without the values that it quotes, since a value may be a secret. All
  * others are masked and logged. An error that fails the whole request carries its HTTP status. With
  * the `Accept-Language` of a request, its GatewayErrors say what the customer may be told.
+ * @param spelling how fields are named. Default: as in the schema
  */
 export function createErrorFormatter(
   log: Logger,
-  { hints = true, spelling = graphqlSpelling }: ErrorFormatterOptions = {},
+  spelling: Spelling = graphqlSpelling,
 ): FormatError {
   return (error, acceptLanguage) => {
     const located = error instanceof GraphQLError ? error : undefined;
     const cause = originOf(error);
     if (cause instanceof GatewayError) return fromGateway(cause, located, spelling, acceptLanguage);
     if (cause instanceof RequestError) return cause;
-    if (cause instanceof GraphQLError) {
-      const clean = withoutValues(cause, located ?? cause);
-      return hints ? clean : withoutHints(clean);
-    }
+    if (cause instanceof GraphQLError) return withoutValues(cause, located ?? cause);
     log.error({ err: cause }, "unexpected error: answered as INTERNAL_SERVER_ERROR");
     const masked = new GatewayError("INTERNAL", "internal error");
     return fromGateway(masked, located, spelling, acceptLanguage);

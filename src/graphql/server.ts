@@ -85,7 +85,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const { schema = fullSchema, tracing = noTracing } = options;
   const { timeoutMs = operationTimeoutMs, heartbeatMs = defaultHeartbeatMs } = options;
   const { introspection = !production } = options;
-  const formatError = createErrorFormatter(log, { hints: introspection });
+  const formatError = createErrorFormatter(log);
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const { intake = new Intake({ admission }) } = options;
   const onCut = (limit: Cut) => report("cut", { listener: "public", limit });
@@ -103,7 +103,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const answerHttp = createHttpPath(edge, { graphiql: !production });
   const watch = createWatchEndpoint({
     ...edge,
-    formatError: createErrorFormatter(log, { hints: introspection, spelling: watchSpelling }),
+    formatError: createErrorFormatter(log, watchSpelling),
   });
 
   async function answer(

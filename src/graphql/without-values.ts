@@ -20,15 +20,6 @@ export function withoutValues(error: GraphQLError, located: GraphQLError): Graph
   });
 }
 
-/** Removes "Did you mean …", which would reveal the schema guess by guess without introspection. */
-export function withoutHints(error: GraphQLError): GraphQLError {
-  const at = error.message.indexOf(" Did you mean ");
-  if (at < 0) return error;
-  const message = error.message.slice(0, at);
-  const { nodes, source, positions, path, extensions } = error;
-  return new GraphQLError(message, { nodes, source, positions, path, extensions });
-}
-
 function isSyntaxError({ message }: GraphQLError): boolean {
   return message.startsWith("Syntax Error: ");
 }

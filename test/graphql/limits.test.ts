@@ -83,6 +83,10 @@ test("names are suggested and introspection is answered only where it is on", as
     `{ payment(externalId: "e") { detials } }`,
     `{ payment(externlId: "e") { id } }`,
     `{ payment(externalId: "e") { ... on Paymnt { id } } }`,
+    "{ payments(filter: {needOperator: true}) { edges { cursor } } }",
+    "{ payments(filter: {states: [PAIDD]}) { edges { cursor } } }",
+    "query ($f: PaymntFilter) { payments(filter: $f) { edges { cursor } } }",
+    "query ($f: PaymentFilter = {state: PAID}) { payments(filter: $f) { edges { cursor } } }",
   ]) {
     const messageBy = async ({ run }: Served) => (await run(query)).errors[0].message as string;
     assert.doesNotMatch(await messageBy(closed), /Did you mean/);
