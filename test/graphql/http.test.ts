@@ -328,37 +328,6 @@ test("input that is not UTF-8 is refused, and a U+FFFD in valid UTF-8 is kept", 
   assert.deepEqual(ids, []);
 });
 
-test("a batch is refused", async (t) => {
-  const gateway = await serve(t);
-  const query = `mutation { ${confirm("a")} }`;
-  assert.equal((await gateway.post([{ query }, { query }])).status, 400);
-  assert.deepEqual(gateway.seen(), []);
-});
-
-test("a request error is answered 400 where application/graphql-response+json is accepted, else 200", async (t) => {
-  const query = "query A($id: ID!) { payment(externalId: $id) { externalId } }";
-  const gateway = await serve(t);
-  for (const body of [
-    { query },
-    { query, variables: {} },
-    { query, variables: { id: null } },
-    { query, variables: { id: ["e", "f"] } },
-    { query: "{ nonsense" },
-    { query: "{ nonsense }" },
-  ]) {
-    for (const [accept, status] of [
-      ["application/json", 200],
-      ["application/graphql-response+json", 400],
-    ] as const) {
-      const answer = await gateway.post(body, { accept });
-      const { errors } = (await answer.json()) as { errors: unknown[] };
-      assert.equal(errors.length, 1);
-      assert.equal(answer.status, status, `${accept}: ${JSON.stringify(body)}`);
-    }
-  }
-  assert.deepEqual(gateway.seen(), []);
-});
-
 test("a mutation whose Accept names no type of GraphQL is answered as JSON, a subscription with 406", async (t) => {
   const gateway = await serve(t, { confirmPayment: async () => answeredPayment() });
   for (const accept of ["text/html", "multipart/mixed", "image/png, nonsense"]) {
