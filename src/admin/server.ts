@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
+import { isCrossOrigin } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
@@ -149,7 +149,7 @@ async function answerOperator(
   bodyOf: BodyOf,
   { pathname: path, searchParams: query }: URL,
 ): Promise<AdminAnswer | undefined> {
-  if (isCrossOrigin(originHeadersOf(request.headers), [])) {
+  if (isCrossOrigin(request.headers, [])) {
     request.resume();
     throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
   }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server } from "node:http";
 import type { Config } from "../config/config.ts";
 import type { Address } from "../config/kinds.ts";
-import { isCrossOrigin, isListed, originHeadersOf } from "../net/browser-origin.ts";
+import { isCrossOrigin, isListed } from "../net/browser-origin.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { Logger } from "../report.ts";
 
@@ -69,7 +69,7 @@ export function noteRefusedOrigins(
     const { origin } = headers;
     if (origin === undefined || noted.has(origin) || noted.size >= maxNoted) return;
     // What is no origin says nothing, and may be anything.
-    if (!isCrossOrigin(originHeadersOf(headers), corsOrigins)) return;
+    if (!isCrossOrigin(headers, corsOrigins)) return;
     if (URL.parse(origin)?.origin !== origin) return;
     noted.add(origin);
     log.warn(

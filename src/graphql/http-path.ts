@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { type ExecutionResult, getOperationAST } from "graphql";
 import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
-import { originHeadersOf } from "../net/browser-origin.ts";
 import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { firstDocuments } from "./first-documents.ts";
@@ -46,7 +45,7 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
     }
     operation.begin();
     // Before any other work.
-    refuseForeignPage(originHeadersOf(headers), corsOrigins);
+    refuseForeignPage(headers, corsOrigins);
     // Before the body is read: a request without credentials costs nothing more.
     try {
       operation.caller = await operation.authenticate();

@@ -1,25 +1,13 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** The headers by which a browser identifies the page that made it send a request. */
-export interface OriginHeaders {
-  readonly origin: string | undefined;
-  readonly host: string | undefined;
-  readonly secFetchSite: string | undefined;
-}
-
-export function originHeadersOf(headers: IncomingHttpHeaders): OriginHeaders {
-  const { origin, host, "sec-fetch-site": secFetchSite } = headers;
-  return { origin, host, secFetchSite: secFetchSite?.toString() };
-}
-
 /**
  * Whether a page of an origin that is neither ours nor listed made a browser send this. CORS does
  * not prevent requests that a browser sends without a preflight (GET, WebSocket): it only hides
  * their responses. A request without these headers comes from no current browser, or is a
  * same-origin request of an older one.
  */
-export function isCrossOrigin(headers: OriginHeaders, listed: readonly string[]): boolean {
-  const { origin, host, secFetchSite } = headers;
+export function isCrossOrigin(headers: IncomingHttpHeaders, listed: readonly string[]): boolean {
+  const { origin, host, "sec-fetch-site": secFetchSite } = headers;
   if (origin === undefined) return secFetchSite === "cross-site" || secFetchSite === "same-site";
   if (isListed(origin, listed) || secFetchSite === "same-origin") return false;
   return host === undefined || URL.parse(origin)?.host !== host;

@@ -28,11 +28,10 @@ const rows: readonly (readonly [origin: string | undefined, site: string | undef
 
 for (const [origin, secFetchSite, expected] of rows) {
   test(`${origin ?? "no origin"} (${secFetchSite}) is ${expected ? "" : "not "}cross-origin`, () => {
-    assert.equal(isCrossOrigin({ origin, host, secFetchSite }, [shop]), expected);
+    assert.equal(isCrossOrigin({ origin, host, "sec-fetch-site": secFetchSite }, [shop]), expected);
   });
 }
 
 test("a request with an origin but without Host is cross-origin", () => {
-  const told = { origin: "null", host: undefined, secFetchSite: undefined };
-  assert.equal(isCrossOrigin(told, []), true);
+  assert.equal(isCrossOrigin({ origin: "null" }, []), true);
 });

@@ -1,12 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { replayedHeader } from "../../core/idempotency.ts";
 import { GatewayError } from "../../errors.ts";
-import {
-  isCrossOrigin,
-  isListed,
-  type OriginHeaders,
-  refusedOrigin,
-} from "../../net/browser-origin.ts";
+import { isCrossOrigin, isListed, refusedOrigin } from "../../net/browser-origin.ts";
 import { rateLimitHeaderNames } from "../../ratelimit/headers.ts";
 
 /**
@@ -51,7 +46,7 @@ export function preflightHeaders(
 }
 
 /** @throws GatewayError PERMISSION_DENIED for what a page of another origin made a browser send */
-export function refuseForeignPage(headers: OriginHeaders, listed: readonly string[]): void {
+export function refuseForeignPage(headers: IncomingHttpHeaders, listed: readonly string[]): void {
   if (!isCrossOrigin(headers, listed)) return;
   throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
 }

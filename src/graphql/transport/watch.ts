@@ -5,7 +5,6 @@ import { GatewayError } from "../../errors.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
-import { originHeadersOf } from "../../net/browser-origin.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { knownMethodOf } from "../../telemetry/tracing/attributes.ts";
@@ -117,7 +116,7 @@ export function createWatchEndpoint(
 
     let open: OpenWatch;
     try {
-      refuseForeignPage(originHeadersOf(request.headers), corsOrigins);
+      refuseForeignPage(request.headers, corsOrigins);
       caller = await identify(credentialsOf(request));
       open = openerOf(kind, id, searchParams, live);
     } catch (error) {

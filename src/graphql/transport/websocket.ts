@@ -7,7 +7,7 @@ import {
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
-import { isCrossOrigin, originHeadersOf } from "../../net/browser-origin.ts";
+import { isCrossOrigin } from "../../net/browser-origin.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import type { Edge } from "../edge.ts";
 import { limits } from "../limits.ts";
@@ -121,5 +121,5 @@ function refusal(
   corsOrigins: readonly string[],
 ): string | undefined {
   if (URL.parse(url ?? "/", "http://localhost")?.pathname !== "/graphql") return "404 Not Found";
-  return isCrossOrigin(originHeadersOf(headers), corsOrigins) ? "403 Forbidden" : undefined;
+  return isCrossOrigin(headers, corsOrigins) ? "403 Forbidden" : undefined;
 }
