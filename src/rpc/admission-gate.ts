@@ -2,10 +2,15 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { Admission, Slot } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
 import { emptyResponse, type HttpResponse, type RequestHead } from "../net/request-head.ts";
-import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
 import { toConnectError } from "./errors.ts";
-import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
+import {
+  askedTimeoutMs,
+  envelope,
+  envelopeHeaders,
+  streamProtocols,
+  unaryProtocols,
+} from "./protocols.ts";
 import type { ServedMethod } from "./served-call.ts";
 
 /**

@@ -181,6 +181,16 @@ const grpcHeaders: AskingHeaders = {
   parseTimeout: parseGrpcTimeout,
 };
 
+/**
+ * How long a request's client waits, in milliseconds, if its headers say so: before its protocol is
+ * known.
+ */
+export function askedTimeoutMs(headers: RequestHead["headers"]): number | undefined {
+  const isGrpc = headers[grpcHeaders.timeout] !== undefined;
+  const { timeout, parseTimeout } = isGrpc ? grpcHeaders : connectHeaders;
+  return parseTimeout(headers[timeout]?.toString() ?? null, Number.POSITIVE_INFINITY).timeoutMs;
+}
+
 /** Smaller messages are sent uncompressed, as by Connect. */
 const compressMinBytes = 1024;
 

@@ -7,7 +7,7 @@ import { Code, createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createAdmission } from "../../src/net/admission.ts";
+import { type Arrival, createAdmission } from "../../src/net/admission.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
 import {
   answers,
@@ -107,6 +107,21 @@ for (const [protocol, header, value] of [
     assert.ok(stream && stream > 2 ** 31 - slackMs && stream < 2 ** 31 + slackMs);
   });
 }
+
+test("admission is told how long a caller waits", async () => {
+  const waits: unknown[] = [];
+  const admission = createAdmission({ maxCalls: undefined });
+  const enter = (arrival: Arrival) => {
+    waits.push(arrival.timeoutMs);
+    admission.enter(arrival);
+  };
+  await using started = await start(answers, { admission: { enter, inFlight: 0 } });
+  await started.post("GetPayment", "{}");
+  await started.post("GetPayment", "{}", { "connect-timeout-ms": "250" });
+  await started.post("GetPayment", "{}", { "grpc-timeout": "2S" });
+  await started.post("GetPayment", "{}", { "connect-timeout-ms": "soon" });
+  assert.deepEqual(waits, [undefined, 250, 2_000, undefined]);
+});
 
 test("a caller is refused before its request is read", async () => {
   await using started = await start({}, { identify: nobody });
