@@ -354,7 +354,7 @@ export function notKnownYet(externalId: string, cause: GatewayError): GatewayErr
 function lostOutcome(externalId: string, details: { cause?: unknown } = {}): GatewayError {
   return new GatewayError(
     "UNKNOWN",
-    "the call of this Idempotency-Key was sent and its outcome is not known: look it up",
+    "the call of this Idempotency-Key was sent and its answer was lost: look it up",
     { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId }, ...details },
   );
 }
