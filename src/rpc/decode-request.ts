@@ -8,7 +8,7 @@ import {
 import { GatewayError } from "../errors.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
-import { errorOfFault } from "./decode-errors.ts";
+import { errorOfJson } from "./decode-errors.ts";
 
 /**
  * Decodes a request, in binary or proto JSON. Refuses one that would hold more than the limits
@@ -33,7 +33,7 @@ function decodeJson(type: DescMessage, text: string): Message {
   try {
     return readJson(type, text);
   } catch (error) {
-    throw errorOfFault(type, error instanceof Error ? error.message : "");
+    throw errorOfJson(type, text, String(error));
   }
 }
 

@@ -37,15 +37,11 @@ const refused: readonly (readonly [name: string, body: string, message: string])
     `{"mode":"${card}"}`,
     "mode: must be PAYMENT_MODE_DIRECT, PAYMENT_MODE_HOSTED or PAYMENT_MODE_EXPRESS_CHECKOUT",
   ],
-  [
-    "text where a list belongs",
-    `{"products":"${card}"}`,
-    "products: must be a list without null, each item of its type",
-  ],
+  ["text where a list belongs", `{"products":"${card}"}`, "products: must be a list"],
   [
     "a wrong field of a list's item",
-    `{"products":[{"tax_group":"${card}"}]}`,
-    "products.tax_group: must be an integer of 32 bits",
+    `{"products":[{"tax_group":1},{"tax_group":"${card}"}]}`,
+    "products[1].tax_group: must be an integer of 32 bits",
   ],
   ["text where a boolean belongs", `{"confirm":"${card}"}`, "confirm: must be true or false"],
   ["a field that does not exist", '{"confrim":false}', "confrim: is not a field of the request"],
@@ -72,12 +68,12 @@ const refused: readonly (readonly [name: string, body: string, message: string])
   [
     "a null in a list beside one in a oneof",
     '{"products":[null],"paymentMethod":{"cc":{},"wallet":null}}',
-    "products: must be a list without null, each item of its type",
+    "products[0]: must be an object",
   ],
   [
     "a wrong field of a message that several fields hold",
     `{"paymentMethod":{"ccToken":{"token":${card}}}}`,
-    "payment_method: token must be a string",
+    "payment_method.cc_token.token: must be a string",
   ],
   ["a value in a field's place", `{"${card}":false}`, "the request has a key that is not a field"],
   [
@@ -141,15 +137,12 @@ test("null beside the member of a oneof is absent, as elsewhere", async () => {
   assert.equal(request?.paymentMethod?.method.case, "ccToken");
 });
 
-test("a wrong time names the fields that it may be", async () => {
+test("a wrong time is named, not another one", async () => {
   await using started = await start();
   const answer = await started.post("ListPayments", '{"firstSeenBefore":"2026-01-01"}');
   assert.equal(answer.status, 400);
   const { message } = (await answer.json()) as { message: string };
-  assert.equal(
-    message,
-    'first_seen_after: first_seen_after or first_seen_before must be a time such as "2026-01-31T12:00:00Z"',
-  );
+  assert.equal(message, 'first_seen_before: must be a time such as "2026-01-31T12:00:00Z"');
 });
 
 test("a message in a URL that is not base64 is an invalid argument", async () => {
