@@ -50,7 +50,7 @@ export function isOfSpec({ code, type }: UpstreamError): boolean {
 
 /** The properties of an Error object; other answers may have some of them too. */
 export const sharedWithErrors: ReadonlySet<string> = new Set(
-  wireFields(UpstreamErrorSchema).map(({ property }) => property),
+  wireFields(UpstreamErrorSchema).map(({ field }) => field.localName),
 );
 
 /** The Error object of Too Many Requests, with the spec's defaults for missing properties. */

@@ -166,16 +166,18 @@ const planOf = oncePer((desc: DescMessage): Plan => {
   };
 });
 
-function plannedField(field: WireField): PlannedField {
-  const { maskFromDigits: digits = Number.POSITIVE_INFINITY, isFreeText } = field;
-  const masked = field.maskFromDigits === undefined ? reader(field.type) : maskedReader(digits);
+function plannedField({ field, member, type, ...text }: WireField): PlannedField {
+  const { maskFromDigits: digits = Number.POSITIVE_INFINITY, isFreeText } = text;
+  const { oneof, localName } = field;
+  const isList = field.fieldKind === "list";
+  const masked = text.maskFromDigits === undefined ? reader(type) : maskedReader(digits);
   const read = isFreeText ? freeReader(masked) : masked;
   return {
-    member: field.member,
-    property: field.property,
-    oneofCase: field.oneofCase,
-    asItIsTo: !field.list && !isFreeText && textKinds.has(field.type.kind) ? digits - 1 : -1,
-    read: field.list ? listReader(read) : read,
+    member,
+    property: oneof?.localName ?? localName,
+    oneofCase: oneof && localName,
+    asItIsTo: !isList && !isFreeText && textKinds.has(type.kind) ? digits - 1 : -1,
+    read: isList ? listReader(read) : read,
   };
 }
 

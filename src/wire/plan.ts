@@ -25,11 +25,7 @@ export interface WireField {
   readonly field: DescField;
   /** Name of the JSON member. */
   readonly member: string;
-  /** Property of the message object; for a oneof's field the oneof's property. */
-  readonly property: string;
-  /** For a oneof's field, its case. */
-  readonly oneofCase?: string;
-  readonly list: boolean;
+  /** What it holds; of a list, each element. */
   readonly type: WireType;
   /**
    * Digits of the shortest number that is masked as a card's in this text: 12 in a free text, else
@@ -65,13 +61,9 @@ export function wireTexts(desc: DescEnum): Array<{ number: number; text: string 
 function wireField(field: DescField): WireField {
   const { number, name, freeText, exact } = getOption(field, wire);
   const type = wireType(field, number);
-  const list = field.fieldKind === "list";
   return {
     field,
     member: name || field.name,
-    property: field.oneof?.localName ?? field.localName,
-    ...(field.oneof && { oneofCase: field.localName }),
-    list,
     type,
     maskFromDigits:
       type.kind !== "string" || exact || isSecret(field) ? undefined : freeText ? 12 : 13,
