@@ -62,7 +62,7 @@ function isFound({ externalId, subjectIds }: KnownItem, search: string): boolean
   return subjectIds.includes(search) || externalId.toLowerCase().includes(search.toLowerCase());
 }
 
-type Lists = Pick<Core, "paymentList" | "payoutList">;
+type Lists = Pick<Core, "listPayments" | "listPayouts">;
 
 interface Request {
   readonly states: never[];
@@ -81,7 +81,7 @@ const lists: Readonly<Record<KindName, List>> = {
   payment: {
     states: PaymentStateSchema,
     async read(core, request, call) {
-      const list = await core.paymentList(create(ListPaymentsRequestSchema, request), call);
+      const list = await core.listPayments(create(ListPaymentsRequestSchema, request), call);
       const items = list.edges.map((edge) => {
         const { payment, operations } = edge.node;
         const { amount, currency, paymentId } = payment?.details ?? {};
@@ -94,7 +94,7 @@ const lists: Readonly<Record<KindName, List>> = {
   payout: {
     states: PayoutStateSchema,
     async read(core, request, call) {
-      const list = await core.payoutList(create(ListPayoutsRequestSchema, request), call);
+      const list = await core.listPayouts(create(ListPayoutsRequestSchema, request), call);
       const items = list.edges.map((edge) => {
         const { originalAmount, currency, transactionId } = edge.node.payout ?? {};
         return itemOf(edge, PayoutStateSchema, [transactionId], originalAmount, currency);

@@ -13,7 +13,6 @@ import type { SubscriptionService } from "../gen/payments/v1/subscription_servic
 import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
 import type { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Push } from "../ledger/log.ts";
-import type { Kind } from "../model/kinds.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
 export type { Push } from "../ledger/log.ts";
@@ -74,44 +73,28 @@ export interface PayoutAnswer {
   readonly cursor: string;
 }
 
-/** A page of the events of a payment or payout. */
-export interface HistoryPage {
-  /** Most events to return, at least 1. */
-  readonly first: number;
-  /** The token of the event that the page begins after; empty for the first page. */
-  readonly after: string;
-  readonly newestFirst: boolean;
-}
-
-export interface HistoryOf extends HistoryPage {
-  readonly kind: Kind;
-  readonly externalId: string;
-}
-
-/** One page of a list. Each `cursor` is a page token, as in the method that lists the same. */
+/** One page of a list. Each `cursor` is a page token: of a page that begins behind it. */
 interface Page<Edge> {
   readonly edges: readonly Edge[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
+  /** The token of the next page, if there is one: a list may leave out the last edge of a page. */
+  readonly endCursor?: string | undefined;
 }
 
-/** One page of the events of a payment or payout, from the same list as `listEvents`. */
+/** One page of the events of a payment or payout. */
 export type History = Page<{ readonly cursor: string; readonly node: Event }>;
 
 export type Instant = Pick<Timestamp, "seconds" | "nanos">;
 
 /** One page of the list of payments or payouts. */
-export interface Listing<Of>
-  extends Page<{
-    readonly cursor: string;
-    readonly node: Of;
-    readonly externalId: string;
-    readonly firstSeenAt: Instant;
-    readonly updatedAt: Instant;
-  }> {
-  /** The token of the next page, if there is one: `edges` may lack the last one of the page. */
-  readonly endCursor: string | undefined;
-}
+export type Listing<Of> = Page<{
+  readonly cursor: string;
+  readonly node: Of;
+  readonly externalId: string;
+  readonly firstSeenAt: Instant;
+  readonly updatedAt: Instant;
+}>;
 
 /** The methods of the contract. */
 type Methods = typeof PaymentService.method &
@@ -143,16 +126,14 @@ export interface Core {
   confirmPayment: Case<"confirmPayment", PaymentAnswer>;
   resendCallback: Case<"resendCallback", void>;
   getPayment: Case<"getPayment">;
-  listPayments: Case<"listPayments">;
-  /** The list of `listPayments`, with all that `getPayment` tells of each. */
-  paymentList: Case<"listPayments", Listing<GetPaymentResponse>>;
+  /** With all that `getPayment` tells of each. */
+  listPayments: Case<"listPayments", Listing<GetPaymentResponse>>;
   watchPayment: Watch<"watchPayment">;
 
   requestPayout: Case<"requestPayout", PayoutAnswer>;
   getPayout: Case<"getPayout">;
-  listPayouts: Case<"listPayouts">;
-  /** The list of `listPayouts`: as the gateway knows each, without asking the service. */
-  payoutList: Case<"listPayouts", Listing<GetPayoutResponse>>;
+  /** As the gateway knows each, without asking the service. */
+  listPayouts: Case<"listPayouts", Listing<GetPayoutResponse>>;
   watchPayout: Watch<"watchPayout">;
 
   /** `full_number` is set only for callers with `wallet:pan`. */
@@ -166,8 +147,7 @@ export interface Core {
 
   getOperation: Case<"getOperation", Operation>;
 
-  listEvents: Case<"listEvents">;
-  history(of: HistoryOf, call: Call): Promise<History>;
+  listEvents: Case<"listEvents", History>;
   streamEvents: Watch<"streamEvents">;
   createWatchToken: Case<"createWatchToken">;
 

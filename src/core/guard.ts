@@ -24,10 +24,6 @@ export type GuardedCase = Exclude<keyof Core, "rateLimit">;
 export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
   ...{ ...PaymentService.method, ...PayoutService.method, ...WalletService.method },
   ...{ ...SubscriptionService.method, ...OperationService.method, ...EventService.method },
-  // Several use cases of one method.
-  paymentList: PaymentService.method.listPayments,
-  payoutList: PayoutService.method.listPayouts,
-  history: EventService.method.listEvents,
 };
 
 /**
@@ -73,8 +69,7 @@ export function guarded(
       try {
         check(given, call);
         const request = namesCustomer ? forCustomer(given, call) : given;
-        // What a history is of is no message of the contract, so no rules are about it.
-        if (name !== "history") validate(method.input, request);
+        validate(method.input, request);
         return Promise.resolve(run(request, call));
       } catch (error) {
         return Promise.reject(error);

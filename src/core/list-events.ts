@@ -4,13 +4,13 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import {
   CreateWatchTokenResponseSchema,
-  ListEventsResponseSchema,
+  type ListEventsRequest,
 } from "../gen/payments/v1/event_service_pb.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type Kind, kindOf } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
-import type { Call, Core, History, HistoryOf } from "./core.ts";
+import type { Call, Core, History } from "./core.ts";
 import { pageTokens } from "./page-token.ts";
 import { stream } from "./watch.ts";
 
@@ -21,26 +21,25 @@ const maxPageSize = 1_000;
  * One page of the events of a payment or payout, from the oldest or from the newest on. A page
  * token names the last event of the previous page, so that events stored meanwhile do not shift the
  * pages.
- * @param field the request's field with the token
  * @throws GatewayError INVALID_ARGUMENT for a text that is not a token of this list, OUT_OF_RANGE
  * for a token that is no longer valid
  */
-async function history(
+async function listEvents(
   { log }: Context,
-  { kind, externalId, newestFirst, first, after }: HistoryOf,
+  { externalId, newestFirst, pageSize, pageToken, ...request }: ListEventsRequest,
   { caller: { account }, signal }: Call,
-  field = "after",
 ): Promise<History> {
+  const kind = kindOf(request.kind);
   const { tokenOf, placeOf } = pageTokens([kind, externalId, newestFirst], cursorForm);
-  const place = placeOf(after, field);
-  const limit = first + 1;
+  const place = placeOf(pageToken, "page_token");
+  const size = Math.min(pageSize || defaultPageSize, maxPageSize);
   const found = newestFirst
-    ? (await log.history(account, kind, externalId, limit, place)).reverse()
-    : await oldest(log, account, { kind, externalId }, place, limit, signal);
-  return {
-    edges: found.slice(0, first).map((node) => ({ cursor: tokenOf(node.cursor), node })),
-    ...{ hasNextPage: found.length > first, hasPreviousPage: after !== "" },
-  };
+    ? (await log.history(account, kind, externalId, size + 1, place)).reverse()
+    : await oldest(log, account, { kind, externalId }, place, size + 1, signal);
+  const edges = found.slice(0, size).map((node) => ({ cursor: tokenOf(node.cursor), node }));
+  const hasNextPage = found.length > size;
+  const endCursor = hasNextPage ? edges.at(-1)?.cursor : undefined;
+  return { edges, hasNextPage, hasPreviousPage: pageToken !== "", endCursor };
 }
 
 const cursorForm = /^[0-9a-f]{18}-[0-9a-f]{8}$/;
@@ -81,19 +80,7 @@ export function eventCases(context: Context) {
     streamEvents: (request, call) =>
       stream(context, call, { kinds: request.kinds, after: request.afterCursor }),
 
-    history: (of, call) => history(context, of, call),
-
-    async listEvents(request, call) {
-      const { externalId, newestFirst, pageToken: after } = request;
-      const first = Math.min(request.pageSize || defaultPageSize, maxPageSize);
-      const of = { kind: kindOf(request.kind), externalId, newestFirst, first, after };
-      const page = await history(context, of, call, "page_token");
-      const last = page.hasNextPage ? page.edges.at(-1) : undefined;
-      return create(ListEventsResponseSchema, {
-        events: page.edges.map(({ node }) => node),
-        ...(last && { nextPageToken: last.cursor }),
-      });
-    },
+    listEvents: (request, call) => listEvents(context, request, call),
 
     async createWatchToken(request, call) {
       if (!watchTokens) {

@@ -1,4 +1,3 @@
-import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { ListPaymentsRequest } from "../gen/payments/v1/payment_service_pb.ts";
@@ -71,15 +70,6 @@ export async function listKnown<Of extends Answer>(
     ...{ hasNextPage, hasPreviousPage: text !== "" },
     endCursor: hasNextPage && last ? tokenOf(`${last.firstSeen}`) : undefined,
   };
-}
-
-/** A page in the form of the RPC contract: what is told of each, without what it has no field for. */
-export function rowsOf<Of extends Message>({ edges, endCursor }: Listing<Of>) {
-  const rows = edges.map(({ externalId, firstSeenAt, updatedAt, node }) => {
-    const { $typeName: _, $unknown, ...told } = node;
-    return { ...told, externalId, firstSeenAt, updatedAt };
-  });
-  return { rows, next: endCursor && { nextPageToken: endCursor } };
 }
 
 function isSelected({ states, needsOperator }: ListRequest, answer: Answer): boolean {

@@ -20,8 +20,6 @@ import {
   CreateRecurrentPaymentRequestSchema,
   type GetPaymentResponse,
   GetPaymentResponseSchema,
-  type ListPaymentsRequest,
-  ListPaymentsResponseSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
@@ -36,7 +34,7 @@ import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
 import { declinedConfirmation } from "./declined-confirmation.ts";
-import { listKnown, rowsOf } from "./list-known.ts";
+import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { withoutWait } from "./wait.ts";
@@ -75,11 +73,6 @@ export function paymentCases(context: Context) {
     });
     const { answer, state, cursor } = await moneyAnswer(context, call, about, waitUntil, made);
     return { payment: answer, state, cursor };
-  }
-
-  function list(request: ListPaymentsRequest, call: Call) {
-    const stateOf = (state: number) => state as PaymentState;
-    return listKnown(context, request, call, { kind: EventKind.PAYMENT, stateOf, answerOf });
   }
 
   return {
@@ -121,12 +114,10 @@ export function paymentCases(context: Context) {
       return answer;
     },
 
-    async listPayments(request, call) {
-      const { rows: payments, next } = rowsOf(await list(request, call));
-      return create(ListPaymentsResponseSchema, { payments, ...next });
+    listPayments(request, call) {
+      const stateOf = (state: number) => state as PaymentState;
+      return listKnown(context, request, call, { kind: EventKind.PAYMENT, stateOf, answerOf });
     },
-
-    paymentList: list,
 
     watchPayment: (request, call) => watch(context, call, EventKind.PAYMENT, request),
 

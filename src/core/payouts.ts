@@ -6,8 +6,6 @@ import {
   type GetPayoutRequest,
   type GetPayoutResponse,
   GetPayoutResponseSchema,
-  type ListPayoutsRequest,
-  ListPayoutsResponseSchema,
   RequestPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
 import { currentEvent } from "../ledger/current.ts";
@@ -19,7 +17,7 @@ import { explained, openCallsOf, outcomeFlags, standingOf } from "../ledger/open
 import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
-import { listKnown, rowsOf } from "./list-known.ts";
+import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { withoutWait } from "./wait.ts";
@@ -28,11 +26,6 @@ import { watch } from "./watch.ts";
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context) {
   const { moneyCalls } = context;
-
-  function list(request: ListPayoutsRequest, call: Call) {
-    const stateOf = (state: number) => stateOfPayout(state as PayoutState);
-    return listKnown(context, request, call, { kind: EventKind.PAYOUT, stateOf, answerOf });
-  }
 
   return {
     async requestPayout(request, call) {
@@ -60,12 +53,10 @@ export function payoutCases(context: Context) {
 
     getPayout: (request, call) => lookUp(context, request, call),
 
-    async listPayouts(request, call) {
-      const { rows: payouts, next } = rowsOf(await list(request, call));
-      return create(ListPayoutsResponseSchema, { payouts, ...next });
+    listPayouts(request, call) {
+      const stateOf = (state: number) => stateOfPayout(state as PayoutState);
+      return listKnown(context, request, call, { kind: EventKind.PAYOUT, stateOf, answerOf });
     },
-
-    payoutList: list,
 
     watchPayout: (request, call) => watch(context, call, EventKind.PAYOUT, request),
   } satisfies Partial<Core>;

@@ -1,7 +1,8 @@
 import { create, toJsonString } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import type { Call, Core, History, HistoryPage, Listing } from "../core/core.ts";
+import type { Call, Core, History, Listing } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
+import { ListEventsRequestSchema } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
 import {
@@ -29,6 +30,7 @@ import {
   GetConfirmationStatusRequestSchema,
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
+import type { pageOf } from "./schema/connection.ts";
 
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
@@ -91,7 +93,7 @@ export class Loaders {
   /** One page, each as `payment` returns it. */
   payments(request: ListPaymentsRequest): Promise<Listing<Payment>> {
     return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
-      const page = await this.#core.paymentList(request, this.#call);
+      const page = await this.#core.listPayments(request, this.#call);
       return nodesOf(page, (name, answer) => this.#notedPayment(name, answer));
     });
   }
@@ -99,7 +101,7 @@ export class Loaders {
   /** One page; each as the gateway knows it, without asking the service as `payout` does. */
   payouts(request: ListPayoutsRequest): Promise<Listing<Payout>> {
     return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
-      const page = await this.#core.payoutList(request, this.#call);
+      const page = await this.#core.listPayouts(request, this.#call);
       return nodesOf(page, (name, answer) => this.#notedPayout(name, answer));
     });
   }
@@ -121,10 +123,13 @@ export class Loaders {
     });
   }
 
-  history(kind: KindName, externalId: string, page: HistoryPage): Promise<History> {
+  history(kind: KindName, externalId: string, page: ReturnType<typeof pageOf>): Promise<History> {
+    const { first: pageSize, after: pageToken, newestFirst } = page;
     return this.#read("history", [kind, externalId, page], async () => {
       if (!externalId) return noHistory;
-      return this.#core.history({ ...page, kind: kindNamed(kind), externalId }, this.#call);
+      const about = { kind: kindNamed(kind), externalId };
+      const request = { ...about, pageSize, pageToken, newestFirst };
+      return this.#core.listEvents(create(ListEventsRequestSchema, request), this.#call);
     });
   }
 

@@ -11,7 +11,7 @@ const at = { seconds: 1n, nanos: 0 };
 /** A core that knows this many payments, `order-0` and so on, each with two attempts. */
 function coreOf(count: number) {
   const asked: number[] = [];
-  const paymentList: Core["paymentList"] = async ({ pageSize, pageToken }) => {
+  const listPayments: Core["listPayments"] = async ({ pageSize, pageToken }) => {
     const from = Number(pageToken);
     asked.push(from);
     const to = Math.min(from + pageSize, count);
@@ -28,8 +28,8 @@ function coreOf(count: number) {
     const endCursor = hasNextPage ? `${to}` : undefined;
     return { edges, hasNextPage, hasPreviousPage: from > 0, endCursor };
   };
-  const payoutList: Core["payoutList"] = () => Promise.reject(new Error("not asked for"));
-  return { asked, core: { paymentList, payoutList } };
+  const listPayouts: Core["listPayouts"] = () => Promise.reject(new Error("not asked for"));
+  return { asked, core: { listPayments, listPayouts } };
 }
 
 test("a search goes through 1,000 payments, and on from there when asked", async () => {

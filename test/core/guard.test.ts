@@ -80,8 +80,7 @@ test("no use case runs for a caller without its scope", async () => {
   const core = guarded(cases as Pick<Core, GuardedCase>, {});
   const start = (name: GuardedCase, caller: Caller, externalId = "order") => {
     const call = core[name] as (...args: unknown[]) => unknown;
-    const about = { externalId, ...(name === "history" && { kind: EventKind.PAYMENT }) };
-    const order = create(methodOf[name].input, about as Record<string, unknown>);
+    const order = create(methodOf[name].input, { externalId } as Record<string, unknown>);
     const started = call(order, callOf(caller));
     return started instanceof Promise
       ? started

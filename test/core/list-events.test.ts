@@ -29,8 +29,8 @@ async function start(count: number) {
     const of = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
     const answer = await listEvents(create(ListEventsRequestSchema, of), callOf());
     return {
-      cursors: answer.events.map(({ cursor }) => cursor),
-      pageToken: answer.nextPageToken,
+      cursors: answer.edges.map(({ node }) => node.cursor),
+      pageToken: answer.endCursor ?? "",
     };
   };
   return { log, cursors, add, page };

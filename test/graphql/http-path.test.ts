@@ -75,7 +75,7 @@ const methods: Partial<Core> = {
     failOrNot(externalId);
     return create(OperationSchema, { id: "o" });
   },
-  history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+  listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
   findWalletItems: async () => [create(WalletItemSchema, { name: "w" })],
   createPayment: async ({ externalId, amount }: CreatePaymentRequest) => {
     failOrNot(externalId);

@@ -83,7 +83,7 @@ test("identical reads in one request share one call", async (t) => {
       create(GetPaymentResponseSchema, { payment: { details: { operationId: "o" } } }),
     getPayout: async () => create(GetPayoutResponseSchema, { payout: {} }),
     getOperation: async () => create(OperationSchema),
-    history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
     findWalletItems: async () => [create(WalletItemSchema, { optionId: "w" })],
     getConfirmationStatus: async () => create(WalletItemSchema, { optionId: "w" }),
   });
@@ -108,7 +108,7 @@ test("identical reads in one request share one call", async (t) => {
     getPayment: 1,
     getPayout: 1,
     getOperation: 1,
-    history: 1,
+    listEvents: 1,
     // Four different reads: by external id, auth token, an option id and the caller's token.
     findWalletItems: 4,
     getConfirmationStatus: 1,

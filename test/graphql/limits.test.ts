@@ -106,7 +106,7 @@ test("the queries that frontends send are within the limits", async (t) => {
   const payment = { externalId: "e", details: { operationId: "o" } };
   const gateway = await serve(t, {
     getPayment: async () => create(GetPaymentResponseSchema, { payment }),
-    history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
     findWalletItems: async () => [],
     getOperation: async () => ({ $typeName: "payments.v1.Operation" }) as never,
   });

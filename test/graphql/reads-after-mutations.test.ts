@@ -64,7 +64,7 @@ const mutations = {
 const reads = {
   getPayment: async () =>
     create(GetPaymentResponseSchema, { payment, operations: [{ operationId: "op" }] }),
-  history: async ({ kind }) => historyOf(kind),
+  listEvents: async ({ kind }) => historyOf(kind),
   getOperation: async () => create(OperationSchema, { id: "op" }),
 } satisfies Partial<Core>;
 

@@ -99,7 +99,7 @@ test("a payment links to its operation and to its events", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => known({ externalId: "order-1", details: { operationId: "op-1" } }),
     getOperation: async () => create(OperationSchema, { id: "op-1" }),
-    history: async () => ({
+    listEvents: async () => ({
       edges: [2, 1].map((n) => ({
         cursor: "",
         node: paymentEvent(`c-${n}`, PaymentStatus.SUCCESS),
@@ -122,9 +122,12 @@ test("a payment links to its operation and to its events", async (t) => {
   assert.deepEqual(answer, {
     data: { payment: { operationInfo: { id: "op-1" }, events: [event("c-1"), event("c-2")] } },
   });
-  const events = gateway.seen().find(({ method }) => method === "history");
-  const page = { first: 3, after: "", newestFirst: true };
-  assert.deepEqual(events?.args[0], { kind: EventKind.PAYMENT, externalId: "order-1", ...page });
+  const events = gateway.seen().find(({ method }) => method === "listEvents");
+  const page = { pageSize: 3, pageToken: "", newestFirst: true };
+  assert.deepEqual(events?.args[0], {
+    ...{ $typeName: "payments.v1.ListEventsRequest", kind: EventKind.PAYMENT },
+    ...{ externalId: "order-1", ...page },
+  });
 });
 
 test("links of a payment without an operation, or to a missing one, are null or empty", async (t) => {
@@ -132,7 +135,7 @@ test("links of a payment without an operation, or to a missing one, are null or 
     getPayment: async ({ externalId }) =>
       known(externalId === "bare" ? {} : { externalId, details: { operationId: "op" } }),
     getOperation: notFound,
-    history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
   });
   assert.deepEqual(
     await gateway.run(`{
@@ -174,7 +177,7 @@ test("rateLimit returns the request budget", async (t) => {
 test("Payment.events accepts 1 to 100 as `first`", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => known({ externalId: "e" }),
-    history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
   });
   for (const [first, code] of [
     [0, "BAD_USER_INPUT"],

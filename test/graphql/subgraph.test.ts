@@ -102,7 +102,7 @@ const methods: Partial<Core> = {
   async getPayout(_: GetPayoutRequest) {
     return create(GetPayoutResponseSchema, { state: PayoutState.PENDING, payout: {} });
   },
-  history: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+  listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
 };
 
 type Run = (representations: unknown, headers?: Record<string, string>) => Promise<Answer>;
@@ -233,8 +233,8 @@ test("what is below an entity is read in its account too", async (t) => {
   });
   assert.deepEqual(accountsOf, [
     ["getPayment", "market"],
-    ["history", "market"],
-    ["history", "market"],
+    ["listEvents", "market"],
+    ["listEvents", "market"],
   ]);
 });
 

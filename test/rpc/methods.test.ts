@@ -40,6 +40,14 @@ function filled(desc: DescMessage, depth = 3): Message & Record<string, unknown>
 
 type Fields = Record<string, unknown>;
 
+/** The page of a list whose rows have these fields beside those of what they list. */
+const pageOf = (rows: unknown, nextPageToken: unknown) => ({
+  edges: (rows as Fields[]).map(({ externalId, firstSeenAt, updatedAt, ...node }) => {
+    return { node, externalId, firstSeenAt, updatedAt };
+  }),
+  endCursor: nextPageToken,
+});
+
 /** What the core returns for a response to be sent: of most methods the same. */
 const ofCore: Readonly<Record<string, (response: Fields) => unknown>> = {
   resendCallback: () => undefined,
@@ -49,6 +57,11 @@ const ofCore: Readonly<Record<string, (response: Fields) => unknown>> = {
   findWalletItems: ({ items }) => items,
   getConfirmationStatus: ({ item }) => item,
   getOperation: ({ operation }) => operation,
+  listPayments: ({ payments, nextPageToken }) => pageOf(payments, nextPageToken),
+  listPayouts: ({ payouts, nextPageToken }) => pageOf(payouts, nextPageToken),
+  listEvents: ({ events, nextPageToken: endCursor }) => {
+    return { edges: (events as unknown[]).map((node) => ({ node })), endCursor };
+  },
 };
 const methods: readonly DescMethod[] = services.flatMap((service) => service.methods);
 

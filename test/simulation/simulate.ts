@@ -722,12 +722,12 @@ async function listAll(core: RunningCore): Promise<ListedRecord[]> {
         let pageToken = "";
         do {
           const about = { pageSize: 2, newestFirst: account === accounts[0], pageToken };
-          const { rows, nextPageToken } = await list(core, about, of && [of], call);
+          const { rows, endCursor } = await list(core, about, of && [of], call);
           for (const { state, outcomeUnknown: unknown, needsOperator, ...row } of rows) {
             const externalId = nameIn(account, row.externalId);
             listed.push({ ...(of && { of }), externalId, state, unknown, needsOperator });
           }
-          pageToken = nextPageToken;
+          pageToken = endCursor ?? "";
         } while (pageToken !== "");
       }
     }
@@ -745,7 +745,11 @@ const lists = [
     const stateOf = (number: number) => nameOf(PaymentStateSchema, number);
     return {
       ...listed,
-      rows: listed.payments.map((row) => ({ ...row, state: stateOf(row.state) })),
+      rows: listed.edges.map(({ node, ...row }) => ({
+        ...node,
+        ...row,
+        state: stateOf(node.state),
+      })),
     };
   },
   async (core: RunningCore, page: Page, of: StateListed[] = [], call: Call) => {
@@ -754,7 +758,11 @@ const lists = [
     const stateOf = (number: number) => nameOf(PayoutStateSchema, number);
     return {
       ...listed,
-      rows: listed.payouts.map((row) => ({ ...row, state: stateOf(row.state) })),
+      rows: listed.edges.map(({ node, ...row }) => ({
+        ...node,
+        ...row,
+        state: stateOf(node.state),
+      })),
     };
   },
 ] as const;

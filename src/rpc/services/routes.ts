@@ -1,6 +1,6 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescService, Message } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Core } from "../../core/core.ts";
+import type { Core, History, Listing } from "../../core/core.ts";
 import { EventService } from "../../gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../../gen/payments/v1/operation_service_pb.ts";
 import { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
@@ -33,7 +33,10 @@ function paymentService(core: Core): Implementation<typeof PaymentService> {
     getPayment(request, call) {
       return core.getPayment(request, call);
     },
-    listPayments: (request, call) => core.listPayments(request, call),
+    async listPayments(request, call) {
+      const page = await core.listPayments(request, call);
+      return { payments: rowsOf(page), ...nextOf(page) };
+    },
     watchPayment(request, call) {
       return eventStream((call) => core.watchPayment(request, call), call, request);
     },
@@ -44,7 +47,10 @@ function payoutService(core: Core): Implementation<typeof PayoutService> {
   return {
     requestPayout: (request, call) => core.requestPayout(request, call),
     getPayout: (request, call) => core.getPayout(request, call),
-    listPayouts: (request, call) => core.listPayouts(request, call),
+    async listPayouts(request, call) {
+      const page = await core.listPayouts(request, call);
+      return { payouts: rowsOf(page), ...nextOf(page) };
+    },
     watchPayout(request, call) {
       return eventStream((call) => core.watchPayout(request, call), call, request);
     },
@@ -86,9 +92,24 @@ function eventService(core: Core): Implementation<typeof EventService> {
     streamEvents(request, call) {
       return eventStream((call) => core.streamEvents(request, call), call, request);
     },
-    listEvents: (request, call) => core.listEvents(request, call),
+    async listEvents(request, call) {
+      const page = await core.listEvents(request, call);
+      return { events: page.edges.map(({ node }) => node), ...nextOf(page) };
+    },
     createWatchToken: (request, call) => core.createWatchToken(request, call),
   };
+}
+
+/** What a list tells of each, without what the contract has no field for. */
+function rowsOf<Of extends Message>({ edges }: Listing<Of>) {
+  return edges.map(({ externalId, firstSeenAt, updatedAt, node }) => {
+    const { $typeName: _, $unknown, ...told } = node;
+    return { ...told, externalId, firstSeenAt, updatedAt };
+  });
+}
+
+function nextOf({ endCursor }: History | Listing<unknown>) {
+  return endCursor === undefined ? {} : { nextPageToken: endCursor };
 }
 
 /** Each service of the contract with what implements it: a method is one use case of the core. */
