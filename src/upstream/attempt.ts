@@ -182,7 +182,9 @@ export function createAttempts(options: AttemptOptions) {
     }
     const failed = response.kind === "error" && response.serviceFailed;
     const verdict = failed ? "failed" : "answered";
-    settleBreaker(verdict, true);
+    // An error code is the service's own word on one call, whatever the status: the service is up.
+    const isDown = failed && !response.error.details.upstream?.code;
+    settleBreaker(isDown ? "failed" : "answered", true);
     settle(permit, mixedUp ? undefined : answer, response.kind === "error" && response.rateLimited);
     const lastedMs = failed
       ? // Of a mix-up `mixUp` tells already.

@@ -99,6 +99,14 @@ test("Error objects, Too Many Requests and a 403 do not open the breaker", async
   }
 });
 
+test("a read that always fails with an Error object does not stop other reads", async (t) => {
+  const { upstream, service, states } = await breakerRig(t, json(500, '{"code":"internal_error"}'));
+  await fail(upstream, 30);
+  assert.deepEqual(states, []);
+  service.script = good;
+  assert.equal((await read(upstream)).currency, "UAH");
+});
+
 test("refused connections open the breaker for payments until one connection succeeds", async (t) => {
   const port = await closedPort();
   const time = { now: 0 };
