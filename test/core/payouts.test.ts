@@ -151,19 +151,18 @@ test("a payout whose answer could not be written is UNKNOWN until the log has it
   assert.deepEqual([state, outcomeUnknown], [PayoutState.PENDING, false]);
 });
 
-for (const [how, waitUntil] of [
-  ["at once", WaitUntil.UNSPECIFIED],
-  ["after a wait", WaitUntil.SETTLED],
-] as const) {
-  test(`RequestPayout that answers ${how} is in time while the store is silent`, async () => {
+test("RequestPayout answers in time while the store is silent, also if it is to wait", async () => {
+  const inTime = async (waitUntil: WaitUntil) => {
     // An answer that names no transaction is not recorded, so its state has to be read.
     const { core, call, log } = rig(create(PayoutSchema, { status: "pending" }));
     log.known = () => new Promise<never>(() => {});
     await using edge = await start(core, { identify: async () => call.caller });
     const payouts = createClient(PayoutService, edge.transport("connect", "1.1"));
     const request = { ...payoutRequest(externalId), waitUntil };
-    const answer = await payouts.requestPayout(request, { timeoutMs: 3_000 });
+    // A tenth of it is left for the answer, which a busy machine may need.
+    const answer = await payouts.requestPayout(request, { timeoutMs: 8_000 });
     assert.equal(answer.payout?.status, "pending");
     assert.deepEqual([answer.state, answer.cursor], [PayoutState.UNSPECIFIED, ""]);
-  });
-}
+  };
+  await Promise.all([inTime(WaitUntil.UNSPECIFIED), inTime(WaitUntil.SETTLED)]);
+});

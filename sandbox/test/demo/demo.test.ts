@@ -121,7 +121,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
         await page.emulateMedia({ colorScheme });
         // Until it is drawn in these colours.
         await page.evaluate(() => new Promise(requestAnimationFrame));
-        assert.deepEqual(await axeViolations(page), [], colorScheme);
+        assert.deepEqual(await axeViolations(page, colorScheme), []);
       }
       const [width, inner] = await page.evaluate(() => [
         document.documentElement.scrollWidth,
