@@ -374,8 +374,8 @@ export const defects = defectsIn({
   },
   "ledger/evidence.ts": {
     "what was taken back is evidence for another payment": {
-      line: "states.some(succeeded) && isKept(known);",
-      instead: "states.some(succeeded);",
+      line: "find(succeeded) && isKept(known);",
+      instead: "find(succeeded);",
       brokenChecks: [
         "sent while another is open",
         "published as unknown, and nothing since",
