@@ -106,6 +106,34 @@ describe("decisions of the ledger", () => {
     assert.deepEqual(await open(), ["CreatePayment pending b", "CreatePayment pending a"]);
   });
 
+  it("begins a call once, however often it is asked to", async () => {
+    const call = newCall({ externalId: "order-1" });
+    const first = started(await log.begin(account, call));
+    assert.deepEqual(started(await log.begin(account, call)), first);
+    assert.deepEqual(await open(), ["CreatePayment running "]);
+  });
+
+  it("does not begin a call that has ended, as when the begin reaches the store late", async () => {
+    const call = newCall({ externalId: "order-1" });
+    const elsewhere = createMemoryLedger({ retentionMs: 1_000 });
+    const intent = started(await elsewhere.begin(account, call));
+    await elsewhere.close();
+    await log.end(account, intent, { state: "closed", key: "free" });
+    await assert.rejects(log.begin(account, call), { code: "UNAVAILABLE" });
+    await log.adopt(account, intent, 0);
+    assert.deepEqual(await open(), []);
+    started(await log.begin(account, newCall({ externalId: "order-1" })));
+  });
+
+  it("settles a call that is adopted after what it made became known", async () => {
+    const elsewhere = createMemoryLedger({ retentionMs: 1_000 });
+    const intent = started(await elsewhere.begin(account, newCall({ externalId: "order-1" })));
+    await elsewhere.close();
+    await stored(payment({ status: "success" }));
+    await log.adopt(account, intent, 2 * intent.leaseMs);
+    assert.deepEqual(await open(), []);
+  });
+
   it("stores a callback with the same bytes once, even if it is read differently", async () => {
     await stored(payment({ bytes: "the same" }));
     const again = { ...payment({ bytes: "the same" }), identity: "read differently" };
@@ -217,6 +245,19 @@ describe("decisions of the ledger", () => {
         await holdBy("order-1", "call-1");
         assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
         assert.equal((await append(payment({ ...answer, held: true }))).outcome, "duplicate");
+        assert.equal(await told(), "AUTHORIZED");
+      });
+
+      it("does not apply to a payment that is known when its call begins", async () => {
+        assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
+        await holdBy("order-1", "call-1");
+        assert.equal(await told(), "PAID");
+      });
+
+      it("of an earlier call stays with what that made when another one begins", async () => {
+        await holdBy("order-1", "call-1");
+        assert.equal(stateOn(await stored(payment({ status: "success" }))), "AUTHORIZED");
+        await holdBy("order-1", "call-2", "CreateRecurrentPayment");
         assert.equal(await told(), "AUTHORIZED");
       });
 
