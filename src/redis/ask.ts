@@ -97,6 +97,9 @@ function withoutCommand(error: unknown): unknown {
   return new Error(isNamed ? `${error.name}: ${words}` : words);
 }
 
+/** The driver's errors for commands that were under way when their connection ended. */
+const broken = /^(Reached the max retries per request|Command aborted due to|Connection is closed)/;
+
 /**
  * The message of an error of the driver's, in the words of an operator. A server that does not know
  * a command quotes what came with it, such as a password; the driver quotes a reply that nobody asked
@@ -104,5 +107,6 @@ function withoutCommand(error: unknown): unknown {
  */
 export function inWords({ message }: Error): string {
   if (message.startsWith("Stream isn't writeable")) return "no connection to Redis";
+  if (broken.test(message)) return "the connection to Redis broke";
   return message.replace(/(?:, with args beginning with| Last reply):.*/s, "");
 }

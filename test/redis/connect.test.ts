@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import type { Redis } from "ioredis";
+import { ask } from "../../src/redis/ask.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { watchOutages } from "../../src/redis/outages.ts";
 import { Sentinels } from "../../src/redis/sentinels.ts";
@@ -84,6 +85,20 @@ test("a server that became a replica is left once, however many writes it refuse
   }
   await closed;
   assert.equal(ends, 1);
+});
+
+test("an error says that the connection broke, and names no option of the driver", {
+  skip: withoutRedis,
+}, async (t) => {
+  const server = closing(t, await startRedis());
+  const { client } = closing(t, await connected(server.url));
+  server.pause();
+  const asked = assert.rejects(
+    ask(client, () => client.get("key"), 5_000),
+    ({ cause }) => cause.message === "the connection to Redis broke",
+  );
+  await server.kill();
+  await asked;
 });
 
 test("a server that takes no writes is away", { skip: withoutRedis }, async (t) => {
