@@ -2,6 +2,7 @@ import { ByAge } from "../collections/by-age.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
+import type { Seal } from "../secrets/seal.ts";
 import { type Bounds, type Cursor, placeIn } from "../stores/cursor.ts";
 import {
   type AccountKernel,
@@ -21,7 +22,7 @@ import { isAbout, type Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { isBlank, keyOfTopic, recordIn, UnreadableRecord } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
-import { type EventCodec, rememberTrace } from "./stored-event.ts";
+import { readEvent, rememberTrace, writeEvent } from "./stored-event.ts";
 import type { Page, StoredLog } from "./tail.ts";
 import type { Turns } from "./turns.ts";
 
@@ -38,6 +39,10 @@ export interface AccountOptions {
   readonly tokens: () => string;
   readonly turns: Turns;
   readonly ages: Ages;
+  /** Encrypts the secrets of events. Undefined: nothing is encrypted. */
+  readonly seal: Seal | undefined;
+  /** An event's secrets could not be decrypted: it lacks them. */
+  readonly onLocked: () => void;
   readonly onUnreadable: (error: UnreadableRecord) => void;
 }
 
@@ -45,10 +50,7 @@ export interface AccountOptions {
 export class LedgerAccount implements StoredLog {
   readonly kernel: AccountKernel;
   readonly turns: Turns;
-  readonly #codec: EventCodec;
-  readonly #tokens: () => string;
-  readonly #ages: Ages;
-  readonly #onUnreadable: AccountOptions["onUnreadable"];
+  readonly #options: AccountOptions;
   readonly #cache = new RecordCache();
   readonly #recent = new RecentEvents();
   /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
@@ -58,17 +60,10 @@ export class LedgerAccount implements StoredLog {
   readonly #hub = new Hub();
   #watching: Promise<() => void> | undefined;
 
-  constructor(
-    kernel: AccountKernel,
-    codec: EventCodec,
-    { tokens, turns, ages, onUnreadable }: AccountOptions,
-  ) {
+  constructor(kernel: AccountKernel, options: AccountOptions) {
     this.kernel = kernel;
-    this.turns = turns;
-    this.#codec = codec;
-    this.#tokens = tokens;
-    this.#ages = ages;
-    this.#onUnreadable = onUnreadable;
+    this.turns = options.turns;
+    this.#options = options;
   }
 
   /**
@@ -120,7 +115,8 @@ export class LedgerAccount implements StoredLog {
           const was = this.#cache.get(key);
           return new Draft(key, recordIn(was.text), was);
         });
-        const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#ages);
+        const { tokens, ages } = this.#options;
+        const change = new Change(tokens(), this.kernel.nowMs(), drafts, ages);
         return { change, result: decide(change) };
       });
     } catch (error) {
@@ -141,7 +137,7 @@ export class LedgerAccount implements StoredLog {
       if (error instanceof GatewayError && !(error instanceof UnreadableRecord)) throw error;
       const unreadable =
         error instanceof UnreadableRecord ? error : new UnreadableRecord(key, error);
-      this.#onUnreadable(unreadable);
+      this.#options.onUnreadable(unreadable);
       throw unreadable;
     }
   }
@@ -165,7 +161,7 @@ export class LedgerAccount implements StoredLog {
   #commitOf(change: Change): Commit {
     const events = change.events.map(({ topic, event, trace }): NewEvent => {
       rememberTrace(event, trace);
-      return { topic, bytes: this.#codec.write(event, trace) };
+      return { topic, bytes: writeEvent(this.#options.seal, event, trace) };
     });
     const records = change.drafts.map((draft): RecordChange => {
       const { key, was, expected, flags, keepMs, isPinned } = draft;
@@ -217,7 +213,8 @@ export class LedgerAccount implements StoredLog {
       own.cursor = cursor;
       return own;
     }
-    const event = this.#codec.read(bytes);
+    const { event, locked } = readEvent(this.#options.seal, bytes);
+    if (locked) this.#options.onLocked();
     event.cursor = cursor;
     return event;
   }
@@ -228,7 +225,7 @@ export class LedgerAccount implements StoredLog {
       try {
         return [this.eventOf(row)];
       } catch (error) {
-        this.#onUnreadable(new UnreadableRecord(`event ${row.cursor}`, error));
+        this.#options.onUnreadable(new UnreadableRecord(`event ${row.cursor}`, error));
         return [];
       }
     });

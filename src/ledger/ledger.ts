@@ -68,7 +68,6 @@ import {
   recordIn,
   recordKey,
 } from "./record.ts";
-import { eventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
@@ -454,9 +453,10 @@ export class Ledger implements EventLog, IntentStore {
     let account = this.#accounts.get(name);
     if (!account) {
       const { keyringOf, report } = this.#options;
-      const onLocked = () => report?.("locked", { account: name, what: "event" });
-      account = new LedgerAccount(kernel, eventCodec(keyringOf?.(name).events, onLocked), {
+      account = new LedgerAccount(kernel, {
         ...{ tokens: this.#tokens, turns: this.#turns, ages: this.#options },
+        seal: keyringOf?.(name).events,
+        onLocked: () => report?.("locked", { account: name, what: "event" }),
         onUnreadable: ({ key: record, cause: error }) =>
           report?.("unreadable", { account: name, record, error }),
       });

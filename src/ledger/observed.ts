@@ -1,3 +1,4 @@
+import { overridden } from "../collections/overridden.ts";
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import { kinds } from "../model/kinds.ts";
 import type { Observations, Report } from "../report.ts";
@@ -63,27 +64,10 @@ export function observed(
   }
 
   return {
-    log: {
-      durable: log.durable,
-      letters: log.letters,
-      snapshot: log.snapshot.bind(log),
-      read: log.read.bind(log),
-      history: log.history.bind(log),
-      list: log.list.bind(log),
-      cursorBefore: log.cursorBefore.bind(log),
-      close: log.close.bind(log),
+    log: overridden(log, {
       append: (account, entry) => observe(account, entry, (each) => log.append(account, each)),
-    },
-    calls: {
-      begin: calls.begin.bind(calls),
-      known: calls.known.bind(calls),
-      due: calls.due.bind(calls),
-      giveUp: calls.giveUp.bind(calls),
-      stats: calls.stats.bind(calls),
-      unsettled: calls.unsettled.bind(calls),
-      nowMs: calls.nowMs.bind(calls),
-      lease: calls.lease.bind(calls),
-      close: calls.close.bind(calls),
+    }),
+    calls: overridden(calls, {
       end: (account, intent, ending, told) =>
         record(account, told, (entry) =>
           calls.end(account, intent, { ...ending, trace: traceparent() }, entry),
@@ -92,7 +76,7 @@ export function observed(
         record(account, look.told, (told) =>
           calls.looked(account, intent, { ...look, told, trace: traceparent() }),
         ),
-    },
+    }),
   };
 }
 

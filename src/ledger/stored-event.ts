@@ -83,21 +83,3 @@ export function rememberTrace(event: Event, traceparent: string | undefined): vo
 }
 
 const traces = new WeakMap<Event, string>();
-
-/** Encodes events for a store, and decodes them. */
-export interface EventCodec {
-  write(event: Event, trace: string | undefined): Uint8Array;
-  read(bytes: Uint8Array): Event;
-}
-
-/** Encodes events with their secrets sealed, if there is a seal. One that it does not open lacks them. */
-export function eventCodec(seal: Seal | undefined, onLocked: () => void): EventCodec {
-  return {
-    write: (event, trace) => writeEvent(seal, event, trace),
-    read(bytes) {
-      const { event, locked } = readEvent(seal, bytes);
-      if (locked) onLocked();
-      return event;
-    },
-  };
-}

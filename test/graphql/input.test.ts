@@ -301,7 +301,7 @@ test("no response and no log record repeats a refused value, by HTTP and by WebS
 test("a DateTime that no calendar has is refused, by variable and in the query", async (t) => {
   const listed: unknown[] = [];
   const gateway = await serve(t, {
-    async paymentList({ firstSeenAfter }) {
+    async listPayments({ firstSeenAfter }) {
       listed.push(firstSeenAfter?.seconds);
       return { edges: [], hasNextPage: false, hasPreviousPage: false, endCursor: undefined };
     },
