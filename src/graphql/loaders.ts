@@ -30,7 +30,6 @@ import {
   GetConfirmationStatusRequestSchema,
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
-import type { pageOf } from "./schema/connection.ts";
 
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
@@ -43,6 +42,13 @@ export interface State {
   readonly outcomeUnknown?: boolean;
   /** Whether an operator has to find out an outcome. */
   readonly needsOperator?: boolean;
+}
+
+/** Which page of a list, as the arguments of its field say. */
+export interface Page {
+  readonly first: number;
+  readonly after: string;
+  readonly newestFirst: boolean;
 }
 
 /** The reads of one operation, each made only once. They reject with the core's errors. */
@@ -123,7 +129,7 @@ export class Loaders {
     });
   }
 
-  history(kind: KindName, externalId: string, page: ReturnType<typeof pageOf>): Promise<History> {
+  history(kind: KindName, externalId: string, page: Page): Promise<History> {
     const { first: pageSize, after: pageToken, newestFirst } = page;
     return this.#read("history", [kind, externalId, page], async () => {
       if (!externalId) return noHistory;

@@ -1,4 +1,5 @@
 import { invalidFields } from "../../core/validate.ts";
+import type { Page } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 
@@ -129,7 +130,7 @@ export function pageOf(args: {
   readonly first?: number | null | undefined;
   readonly after?: string | null | undefined;
   readonly newestFirst?: boolean | null | undefined;
-}): { readonly first: number; readonly after: string; readonly newestFirst: boolean } {
+}): Page {
   const { first, after, newestFirst } = args;
   const size = first ?? defaultPage;
   if (size < 1 || size > maxPage) {
