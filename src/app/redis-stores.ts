@@ -149,7 +149,9 @@ const redisAnswerMs = 500;
 
 /** What open-log.lua says of state that this version cannot read; undefined for any other error. */
 const layoutTrouble = (error: unknown) =>
-  /its state is in layout .* alone/.exec(reasonOf(error) ?? "")?.[0];
+  /its state is in layout [^,]{1,20}, and this gateway reads layout \d+ alone/.exec(
+    reasonOf(error) ?? "",
+  )?.[0];
 
 /** The error with its causes: "the store is out of reach" alone does not say why. */
 function reasonOf(error: unknown): string | undefined {

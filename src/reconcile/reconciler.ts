@@ -93,6 +93,7 @@ async function reconcile(
 
   /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
   async function round(): Promise<number> {
+    sinceMs ??= intents.nowMs(account);
     const now = performance.now();
     if (now > statsAtMs + statsEveryMs) {
       statsAtMs = now;
@@ -176,10 +177,12 @@ async function reconcile(
    * come back together after an outage.
    */
   function isToBeGivenUp({ state, startedAtMs, dueMs }: Intent, mayAsk: boolean): boolean {
-    const nowMs = intents.nowMs(account);
-    sinceMs ??= nowMs;
-    if (nowMs - startedAtMs <= giveUpMs || nowMs - sinceMs < 5 * afterMs) return false;
+    if (intents.nowMs(account) - startedAtMs <= giveUpMs || hasJustStarted()) return false;
     return !mayAsk || (state !== "running" && dueMs > startedAtMs + giveUpMs);
+  }
+
+  function hasJustStarted(): boolean {
+    return intents.nowMs(account) - (sinceMs ?? 0) < 5 * afterMs;
   }
 
   async function conclude(intent: Intent, probed: Probed): Promise<void> {
@@ -188,7 +191,10 @@ async function reconcile(
     const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
     const ageMs = intents.nowMs(account) - intent.startedAtMs;
     // No pause is longer: an operator learns of the call, and its lock ends, in time.
-    const untilGivenUpMs = ageMs < giveUpMs ? giveUpMs - ageMs + 1 : afterMs;
+    const untilGivenUpMs =
+      ageMs < giveUpMs
+        ? giveUpMs - ageMs + 1
+        : Math.min(afterMs, hasJustStarted() ? Infinity : callbackMs);
     // A delayed request may still arrive at the service: NOT_FOUND counts only three times in a
     // row, and only some time after the call's start.
     const isLongAgo = ageMs >= Math.max(5 * afterMs, 2 * timeoutMs);
@@ -222,6 +228,9 @@ const spareMs = 500;
 const maxRestMs = 10_000;
 
 const maxPauseMs = 3_600_000;
+
+/** How long a callback that was asked for may take, before its call is given up. */
+const callbackMs = 3_000;
 
 /** Whether more than half of the budget is left: callers will not miss the token then. */
 function hasToSpare(bucket: TokenBucket): boolean {
