@@ -4,13 +4,7 @@ import { overloaded } from "../net/overloaded.ts";
 import { emptyResponse, type HttpResponse, type RequestHead } from "../net/request-head.ts";
 import type { Report } from "../report.ts";
 import { toConnectError } from "./errors.ts";
-import {
-  askedTimeoutMs,
-  envelope,
-  envelopeHeaders,
-  streamProtocols,
-  unaryProtocols,
-} from "./protocols.ts";
+import { askedTimeoutMs, type Protocol, streamProtocols, unaryProtocols } from "./protocols.ts";
 import type { ServedMethod } from "./served-call.ts";
 
 /**
@@ -95,19 +89,13 @@ type Refuse = (method: ServedMethod, head: RequestHead) => void;
  * gets 415, as from Connect, and an unknown one the answer of JSON.
  */
 function createRefusal(error: ConnectError): Refuse {
-  const unary = new Map(
-    // Without a compression, the answer is there at once.
-    [...unaryProtocols].map(([type, { fail }]) => [type, fail(error, {}, null) as HttpResponse]),
-  );
-  const streams = new Map<string, HttpResponse>(
-    [...streamProtocols].map(([type, protocol]) => {
-      const end = protocol.end(error);
-      const headers = envelopeHeaders(protocol, null);
-      if ("data" in end) return [type, { status: 200, headers, body: envelope(end, null) }];
-      // Without a body, gRPC's trailers go as headers ("Trailers-Only").
-      return [type, { status: 200, headers: { ...headers, ...end.trailers }, body: "" }];
-    }),
-  );
+  // Without a compression, the answer is there at once.
+  const answersOf = (protocols: ReadonlyMap<string, Protocol>) =>
+    new Map(
+      [...protocols].map(([type, { fail }]) => [type, fail(error, {}, null) as HttpResponse]),
+    );
+  const unary = answersOf(unaryProtocols);
+  const streams = answersOf(streamProtocols);
   const byDefault = unary.get("application/json") as HttpResponse;
   const unsupported = emptyResponse(415);
 

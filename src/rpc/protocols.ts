@@ -39,6 +39,8 @@ export interface Protocol {
   /** The flag of an envelope that ends a body. */
   readonly endFlag?: number;
   readonly asking: AskingHeaders;
+  /** The answer to a call that failed before anything was sent. */
+  readonly fail: (error: ConnectError, headers: Headers, compression: Compression | null) => Answer;
 }
 
 /** How unary calls of one content type are read and answered. */
@@ -49,7 +51,6 @@ export interface UnaryProtocol extends Protocol {
     headers: Headers,
     compression: Compression | null,
   ) => Answer;
-  readonly fail: (error: ConnectError, headers: Headers, compression: Compression | null) => Answer;
 }
 
 /** A promise only if the response is compressed. */
@@ -269,7 +270,7 @@ function connectUnary(codec: "json" | "proto"): UnaryProtocol {
 
 function connectStream(codec: "json" | "proto"): StreamProtocol {
   const serialization = createEndStreamSerialization({});
-  return {
+  const protocol: StreamProtocol = {
     ...{ name: "connect", isJson: codec === "json", contentType: `application/connect+${codec}` },
     ...{ hasTrailers: false, asking: connectStreamHeaders },
     ...{ extraBytes: envelopeBytes, endFlag: endStreamFlag },
@@ -280,12 +281,14 @@ function connectStream(codec: "json" | "proto"): StreamProtocol {
       });
       return { flags: endStreamFlag, data };
     },
+    fail: (...failed) => failInEnvelope(protocol, ...failed),
   };
+  return protocol;
 }
 
 function grpcStream(name: "grpc" | "grpc-web", codec: "json" | "proto"): StreamProtocol {
   const hasTrailers = name === "grpc";
-  return {
+  const protocol: StreamProtocol = {
     ...{ name, isJson: codec === "json", contentType: `application/${name}+${codec}` },
     ...{ hasTrailers, asking: grpcHeaders, extraBytes: envelopeBytes },
     ...(!hasTrailers && { endFlag: trailerFlag }),
@@ -293,41 +296,43 @@ function grpcStream(name: "grpc" | "grpc-web", codec: "json" | "proto"): StreamP
       const trailers = error ? trailersOf(error) : succeeded;
       return hasTrailers ? { trailers } : { flags: trailerFlag, data: trailerLines(trailers) };
     },
+    fail: (...failed) => failInEnvelope(protocol, ...failed),
   };
+  return protocol;
+}
+
+/** An answer that has only an end. */
+function failInEnvelope(
+  protocol: StreamProtocol,
+  error: ConnectError,
+  headers: Headers,
+  compression: Compression | null,
+): HttpResponse {
+  const all = { ...envelopeHeaders(protocol, compression), ...headers };
+  const end = protocol.end(error);
+  if ("data" in end) return { status: 200, headers: all, body: envelope(end, compression) };
+  // The trailers are sent as the only headers: after separate headers, a client would take the call
+  // as begun and not retry it (gRPC A6).
+  return { status: 200, headers: { ...all, ...end.trailers }, body: "" };
 }
 
 /** A unary call of gRPC or gRPC-Web: a stream of one message. */
 function grpcUnary(stream: StreamProtocol): UnaryProtocol {
-  function answer(
-    message: Uint8Array | string | undefined,
-    error: ConnectError | undefined,
-    headers: Headers,
-    compression: Compression | null,
-  ): Answer {
-    const end = stream.end(error);
-    const parts: EnvelopedMessage[] = [];
-    if (message !== undefined) parts.push({ flags: 0, data: bytesOfMessage(message) });
-    if ("data" in end) parts.push(end);
-    const all = { ...envelopeHeaders(stream, compression), ...headers };
-    const answerOf = (envelopes: readonly EnvelopedMessage[]): HttpResponse => ({
-      ...{ status: 200, headers: all, body: encodeEnvelopes(...envelopes) },
-      ...("trailers" in end && end),
-    });
-    if (compression === null) return answerOf(parts);
-    return Promise.all(
-      parts.map((part) => envelopeCompress(part, compression, compressMinBytes)),
-    ).then(answerOf);
-  }
-
   return {
     ...stream,
-    succeed: (message, headers, compression) => answer(message, undefined, headers, compression),
-    fail(error, headers, compression) {
-      if (!stream.hasTrailers) return answer(undefined, error, headers, compression);
-      // The trailers are sent as the only headers: after separate headers, a client would take the
-      // call as begun and not retry it (gRPC A6).
-      const all = { ...envelopeHeaders(stream, compression), ...headers, ...trailersOf(error) };
-      return { status: 200, headers: all, body: "" };
+    succeed(message, headers, compression) {
+      const end = stream.end(undefined);
+      const parts: EnvelopedMessage[] = [{ flags: 0, data: bytesOfMessage(message) }];
+      if ("data" in end) parts.push(end);
+      const all = { ...envelopeHeaders(stream, compression), ...headers };
+      const answerOf = (envelopes: readonly EnvelopedMessage[]): HttpResponse => ({
+        ...{ status: 200, headers: all, body: encodeEnvelopes(...envelopes) },
+        ...("trailers" in end && end),
+      });
+      if (compression === null) return answerOf(parts);
+      return Promise.all(
+        parts.map((part) => envelopeCompress(part, compression, compressMinBytes)),
+      ).then(answerOf);
     },
   };
 }

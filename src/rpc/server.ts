@@ -13,7 +13,7 @@ import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import { toConnectError } from "./errors.ts";
 import { createMethods, type MethodLimits } from "./methods.ts";
-import { type UnaryProtocol, unaryProtocols } from "./protocols.ts";
+import { type Protocol, streamProtocols, unaryProtocols } from "./protocols.ts";
 import { createRequestListener } from "./request-listener.ts";
 import type { Identify } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
@@ -158,11 +158,13 @@ function refusesMisdirected(misdirection: Misdirection | undefined, listener: Li
     if (!refused) return listener(head);
     const error = toConnectError(new GatewayError("PERMISSION_DENIED", refused.message));
     const type = head.headers["content-type"] ?? "";
-    const protocol = unaryProtocols.get(type) ?? (unaryProtocols.get(jsonType) as UnaryProtocol);
+    const { fail, extraBytes } =
+      unaryProtocols.get(type) ??
+      streamProtocols.get(type) ??
+      (unaryProtocols.get("application/json") as Protocol);
     // Without a compression, the answer is there at once.
-    const answer = protocol.fail(error, {}, null) as HttpResponse;
-    head.answer(protocol.name === "connect" ? { ...answer, status: refused.status } : answer);
+    const answer = fail(error, {}, null) as HttpResponse;
+    // In an envelope, the error is part of a response that succeeds.
+    head.answer(extraBytes === 0 ? { ...answer, status: refused.status } : answer);
   };
 }
-
-const jsonType = "application/json";

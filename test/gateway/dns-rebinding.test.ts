@@ -124,6 +124,10 @@ test("over HTTP/2 the guard checks :authority, and gRPC calls get a gRPC status"
   assert.equal(connectRefused.headers[":status"], 421);
   const { code, details: told } = JSON.parse(connectRefused.answered);
   assert.deepEqual([code, told[0].type], ["permission_denied", "google.rpc.ErrorInfo"]);
+  const stream = { "content-type": "application/connect+json", ...authority };
+  const streamRefused = await call(open, stream, framed);
+  assert.equal(streamRefused.headers[":status"], 200);
+  assert.equal(JSON.parse(streamRefused.answered.slice(5)).error.code, "permission_denied");
   assert.equal((await call(open, grpc, framed)).headers["grpc-status"], "5", "not found");
   const unguarded = await call(closed, { ...grpc, ...authority }, framed);
   assert.equal(unguarded.headers["grpc-status"], "5", "without the guard");
