@@ -86,7 +86,7 @@ function violationOf(
   path: string,
 ): FieldViolation | undefined {
   const { message } = field;
-  const isOurs = message && jsonForms[message.typeName] === undefined;
+  const isOurs = message && !message.typeName.startsWith("google.protobuf.");
   if (isOurs && isObject(value)) return violationIn(message, value, path);
   try {
     fromJson(field.parent, { [field.name]: whole as JsonValue });
