@@ -34,8 +34,8 @@ export function messageWriter(
     for (const field of fields) {
       let value = message[field.property];
       if (field.oneofCase !== undefined) {
-        const chosen = value as { readonly case?: string; readonly value?: unknown };
-        value = chosen.case === field.oneofCase ? chosen.value : undefined;
+        const chosen = value as { readonly case?: string; readonly value?: unknown } | undefined;
+        value = chosen?.case === field.oneofCase ? chosen.value : undefined;
       }
       if (value === undefined || value === field.unset) continue;
       const json = field.write(value);
