@@ -17,7 +17,7 @@ import { type FieldViolation, GatewayError } from "../errors.ts";
  */
 export function errorOfJson(request: DescMessage, text: string, refusal: string): GatewayError {
   // In what JSON.parse returns, only one of two equal keys is left.
-  const twice = /: duplicate object key "(.*)"$/s.exec(refusal)?.[1];
+  const twice = duplicateKey.exec(refusal)?.[1];
   if (twice !== undefined)
     return invalid(`${isName(twice) ? `the key "${twice}"` : "a key"} is given twice`);
   const json = parsed(text);
@@ -29,7 +29,11 @@ export function errorOfJson(request: DescMessage, text: string, refusal: string)
   return path === "" ? invalid(`the request ${message}`) : invalidFields([{ path, message }]);
 }
 
-function invalid(message: string): GatewayError {
+const duplicateKey =
+  /^Error: cannot decode message [\w.]+ from JSON: duplicate object key "(.*)"$/s;
+
+/** The error for a request in which no single field is at fault. */
+export function invalid(message: string): GatewayError {
   return new GatewayError("INVALID_ARGUMENT", message);
 }
 

@@ -5,10 +5,9 @@ import {
   fromJsonString,
   type Message,
 } from "@bufbuild/protobuf";
-import { GatewayError } from "../errors.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
-import { errorOfJson } from "./decode-errors.ts";
+import { errorOfJson, invalid } from "./decode-errors.ts";
 
 /**
  * Decodes a request, in binary or proto JSON. Refuses one that would hold more than the limits
@@ -63,7 +62,3 @@ function textOf(bytes: Uint8Array): string {
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
-
-function invalid(message: string): GatewayError {
-  return new GatewayError("INVALID_ARGUMENT", message);
-}

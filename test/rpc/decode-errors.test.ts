@@ -84,6 +84,12 @@ const refused: readonly (readonly [name: string, body: string, message: string])
   ["text that is not JSON", `{"number":${card}x}`, "the request is not a JSON object"],
   ["a list for a request", `["${card}"]`, "the request is not a JSON object"],
   ["a key given twice", `{"amount":"1","amount":"${card}"}`, 'the key "amount" is given twice'],
+  ["a value given twice as a key", `{"${card}":1,"${card}":2}`, "a key is given twice"],
+  [
+    "a value that looks like a refusal",
+    `{"mode":": duplicate object key \\"tok${card}"}`,
+    "mode: must be PAYMENT_MODE_DIRECT, PAYMENT_MODE_HOSTED or PAYMENT_MODE_EXPRESS_CHECKOUT",
+  ],
 ];
 
 const userMessage = { locale: "en", message: "The payment is not possible like this." };
