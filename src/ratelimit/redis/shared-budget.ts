@@ -111,9 +111,6 @@ export class SharedBudget {
   isAsking = false;
   /** Since this time every reply has come too late to be used. */
   #slowSince: number | undefined;
-  /** Requests that have neither a reply nor an error yet, including those given up. */
-  #open = 0;
-  #askedAt = -Infinity;
   #repliedAt = -Infinity;
   /** The connection of the last reply; undefined for a cluster. */
   #repliedOver: unknown;
@@ -238,9 +235,6 @@ export class SharedBudget {
     this.isAsking = true;
     this.#askAt = Infinity;
     try {
-      // Further requests would only pile up at a server that stalls.
-      const isStalled = this.#open > 0 && askedAt - this.#askedAt < stalledMs;
-      if (request.returning && isStalled) throw new RedisTimeout(requestTimeoutMs);
       const reply = await this.#request(request);
       const now = clock.now();
       if (now - askedAt <= usableMs) {
@@ -299,7 +293,6 @@ export class SharedBudget {
       },
     });
     this.#unused.clear();
-    this.#askedAt = now;
     const run = async () => {
       if (first) await readyWithin(firstTimeoutMs, client);
       connection = connectionOf(client);
@@ -330,13 +323,11 @@ export class SharedBudget {
   #within<T>(ms: number, reply: Promise<T>): Promise<T> {
     const { clock } = this.#options;
     const askedAt = clock.now();
-    this.#open++;
     return new Promise((resolve, reject) => {
       // First read a reply that arrived while this process was busy.
       const stop = clock.after(ms, () => setImmediate(() => reject(new RedisTimeout(ms))));
       const ended = (failed: boolean) => {
         stop();
-        this.#open--;
         // The connection broke, or the server lost its data: reports may be lost.
         if (failed) this.#doubtful = true;
         // A reply that was given up shows that Redis is back.
@@ -366,8 +357,11 @@ const firstTimeoutMs = 1_000;
  */
 const heartbeatMs = 900;
 
-/** How often a replica that uses its own budget asks whether Redis is back, in milliseconds. */
-const probeMs = 100;
+/**
+ * How often a replica that uses its own budget asks whether Redis is back, in milliseconds: not so
+ * often that requests pile up at a server that stalls.
+ */
+const probeMs = 500;
 
 /** A status that is older than this is asked for anew, in milliseconds. */
 const statusMs = 250;
@@ -386,9 +380,6 @@ const usableMs = budgetRules.jitterMs;
  * less, this process may have been busy.
  */
 const slowMs = 500;
-
-/** An open request holds further ones back for no longer than this, in milliseconds. */
-const stalledMs = 1_000;
 
 /** Longest that a taken token stays out, in milliseconds. */
 const longestWindowMs = 1_000 + budgetRules.jitterMs + budgetRules.maxLearnedMs;
