@@ -185,8 +185,6 @@ class QueuedBucket implements TokenBucket {
     this.#source = shared;
     if (wasAlone) this.#report("budgetSource", { account: this.#account, source: "shared" });
     for (const grant of grantsOf(reply, wants)) this.#serve(shared, grant, now);
-    this.#queue.turns.money.setElsewhere(reply.money.others);
-    this.#queue.turns.read.setElsewhere(reply.read.others);
     if (reply.money.unmet + reply.read.unmet > 0) this.#queue.review(now);
     else if (this.#queue.size > 0) shared.askBy(now);
   }
@@ -263,8 +261,6 @@ class QueuedBucket implements TokenBucket {
     // Start without tokens: the other replicas may just have spent them.
     const own = { initialLimit: limit, reserve, share, startEmpty: true };
     this.#source = new Budget(own, this.#clock.now());
-    this.#queue.turns.money.setElsewhere({});
-    this.#queue.turns.read.setElsewhere({});
     this.#queue.reviewSoon();
     const reason = cause instanceof Error ? inWords(cause) : String(cause);
     this.#report("budgetSource", { account: this.#account, source: "share", reason });

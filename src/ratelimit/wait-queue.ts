@@ -173,7 +173,7 @@ export class WaitQueue {
 
   #ahead(priority: Priority, key: string, own: number): number {
     const { money, read } = this.turns;
-    return priority === "money" ? money.ahead(key, own) : money.total + read.ahead(key, own);
+    return priority === "money" ? money.ahead(key, own) : money.size + read.ahead(key, own);
   }
 }
 

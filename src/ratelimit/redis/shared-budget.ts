@@ -54,7 +54,7 @@ interface LineReply {
   readonly granted: CallerTokens;
   readonly unmet: number;
   readonly nextMs: number;
-  readonly others: Readonly<Record<string, readonly [number, number]>>;
+  readonly perOwn: number;
 }
 
 /** A token that Redis granted, as the script's reply describes it. */
@@ -139,15 +139,16 @@ export class SharedBudget {
   }
 
   /**
-   * Estimates when a call gets its token if `ahead` tokens go to others first; -Infinity if every
-   * call got one.
+   * Estimates when a call gets its token if `ahead` tokens go to others of this replica first;
+   * -Infinity if every call got one.
    */
   turnAt(priority: Priority, ahead: number, now: number): number {
     if (!this.#last) return -Infinity;
     const { reply, at } = this.#last;
     const { money, read, intervalMs } = reply;
     if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;
-    return Math.max(now, at + reply[priority].nextMs) + ahead * intervalMs;
+    const { nextMs, perOwn } = reply[priority];
+    return Math.max(now, at + nextMs) + ahead * perOwn * intervalMs;
   }
 
   /** Asks Redis for a new status if the last one is old. */

@@ -34,7 +34,7 @@ Returns JSON:
     granted  {caller: tokens}; the orders and outs of those for money come first
     unmet    tokens wanted and not granted
     nextMs   until the next token of this line, whoever gets it
-    others   {caller: [tokens, replicas]} that other replicas in line want
+    perOwn   tokens that the replicas in line get, about, while this one gets one
   at         when the tokens were taken, ms of this state's clock
   order      of the take before the first one granted
   out        tokens out before the first one granted
@@ -301,7 +301,7 @@ end
 
 -- All calls that wait in a line. Those of replicas that ask soon are due: tokens are kept for them.
 local function lineOf(name)
-  local line = { name = name, groups = {}, own = {}, others = {}, elsewhere = 0, want = 0, got = 0 }
+  local line = { name = name, groups = {}, own = {}, elsewhere = 0, replicas = 1, want = 0, got = 0 }
   local known = state.turns and state.turns[name] or {}
   local function add(id, caller, calls, place, due)
     local key = string.sub(caller, 1, 2) == 'c:' and 'c:' or caller
@@ -318,10 +318,9 @@ local function lineOf(name)
     if inLine(replica) then
       for caller, place in pairs(replica.callers[name]) do
         add(id, caller, place[1], place, replica.due - now <= EARLY_MS)
-        local other = line.others[caller] or { 0, 0 }
-        line.others[caller] = { other[1] + place[1], other[2] + 1 }
         line.elsewhere = line.elsewhere + place[1]
       end
+      if next(replica.callers[name]) then line.replicas = line.replicas + 1 end
     end
   end
   local places = inLine(own) and own.callers[name] or {}
@@ -466,8 +465,10 @@ redis.call('SET', KEYS[1], cmsgpack.pack(state), 'EX', KEEP_S)
 local fullAt = math.max(now, state.paused, latest(1) + window)
 local function lineReply(line)
   return {
-    granted = line.granted, unmet = line.unmet, others = line.others,
-    nextMs = line.unmet > 0 and nextAt(line, 0) - now or 0
+    granted = line.granted, unmet = line.unmet,
+    nextMs = line.unmet > 0 and nextAt(line, line == read and money.elsewhere or 0) - now or 0,
+    -- Each replica in line gets as much as this one, or as much as it wants.
+    perOwn = math.min(line.replicas, 1 + line.elsewhere / math.max(1, line.unmet))
   }
 end
 return cjson.encode({
