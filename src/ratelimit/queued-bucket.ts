@@ -170,7 +170,7 @@ class QueuedBucket implements TokenBucket {
 
   async #ask(shared: SharedBudget, now: number): Promise<void> {
     const returning = this.#own !== undefined;
-    const wants = returning ? { money: {}, read: {} } : wantsOf(this.#queue);
+    const wants = returning ? { money: {}, read: {} } : wantsOf(this.#queue, shared.replicas);
     const maxWaitMs = Math.max(0, this.#queue.maxWaitUntil - now);
     const reply = await shared.ask({ wants, maxWaitMs, returning }).catch((error: unknown) => {
       if (!this.#queue.closed) this.#goAlone(shared, error);
@@ -282,13 +282,15 @@ interface TokenSource<Token> {
 }
 
 /** How many tokens the waiting callers want, in the order of their turns. */
-function wantsOf({ turns: { money, read } }: WaitQueue): Wants {
+function wantsOf({ turns: { money, read } }: WaitQueue, replicas: number): Wants {
+  const most = Math.ceil(maxCallers / replicas);
+  const tokensOf = ({ lines }: Turns<Waiter>): CallerTokens =>
+    Object.fromEntries(lines.slice(0, most).map(({ key, size }) => [key, size]));
   return { money: tokensOf(money), read: tokensOf(read) };
 }
 
-function tokensOf({ lines }: Turns<Waiter>): CallerTokens {
-  return Object.fromEntries(lines.slice(0, maxCallers).map(({ key, calls }) => [key, calls.size]));
-}
-
-/** Most callers per priority in one request; others follow when these have had their turns. */
-const maxCallers = 64;
+/**
+ * Most callers of all replicas together that are in a line in Redis, since each request passes over
+ * all of them; others follow when these have had their turns.
+ */
+const maxCallers = 256;

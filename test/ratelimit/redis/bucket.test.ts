@@ -95,6 +95,27 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       assert.equal(await count(), 2);
     });
 
+    it("have no more than 256 callers in line together, however many wait", async (t) => {
+      const { keys, replicas } = replicasOf(t, 2, { initialLimit: 20, maxWaitMs: 60_000 });
+      const inLine = async () => {
+        const known = Object.values((await stateOf(keys.bucket)).replicas);
+        return known
+          .map(({ callers }) => Object.keys(callers.read).length)
+          .toSorted((a, b) => a - b);
+      };
+      await until(async () => (await inLine()).length === 2);
+      // Both hear of each other.
+      await Promise.all(replicas.map((replica) => take(replica)));
+      const gone = new AbortController();
+      const { signal } = gone;
+      const waiting = Array.from({ length: 300 }, (_, at) =>
+        replicas[0]!.take({ priority: "read", signal, caller: { name: `caller ${at}` } }),
+      );
+      await until(async () => (await inLine())[1] === 128);
+      gone.abort();
+      await Promise.allSettled(waiting);
+    });
+
     it("go on when the server's clock is set back", async (t) => {
       const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2 });
       for (let calls = 0; calls < 2; calls++) await take(replicas[0]!);
