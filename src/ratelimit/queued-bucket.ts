@@ -284,8 +284,8 @@ interface TokenSource<Token> {
 /** How many tokens the waiting callers want, in the order of their turns. */
 function wantsOf({ turns: { money, read } }: WaitQueue, replicas: number): Wants {
   const most = Math.ceil(maxCallers / replicas);
-  const tokensOf = ({ lines }: Turns<Waiter>): CallerTokens =>
-    Object.fromEntries(lines.slice(0, most).map(({ key, size }) => [key, size]));
+  const tokensOf = ({ callers }: Turns<Waiter>): CallerTokens =>
+    Object.fromEntries(callers.slice(0, most).map(([key, { size }]) => [key, size]));
   return { money: tokensOf(money), read: tokensOf(read) };
 }
 

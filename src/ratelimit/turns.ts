@@ -3,24 +3,12 @@ import { ByAge } from "../collections/by-age.ts";
 import type { TurnTaker } from "./bucket.ts";
 
 /** The calls of one caller that wait in this process, first come, first served. */
-export class CallerLine<T> {
-  /** The caller's name in Redis: see `keyOf`. */
-  readonly key: string;
-  readonly calls = new ByAge<true, T>();
-
-  constructor(key: string) {
-    this.key = key;
-  }
-
-  get size(): number {
-    return this.calls.size;
-  }
-}
+type Calls<T> = ByAge<true, T>;
 
 /** Callers that share one turn: all customers, or one service. */
 class Group<T> {
-  /** In the order of their turns. */
-  readonly lines = new Map<string, CallerLine<T>>();
+  /** By the caller's name in Redis (see `keyOf`), in the order of their turns. */
+  readonly callers = new Map<string, Calls<T>>();
   size = 0;
 }
 
@@ -38,27 +26,30 @@ export class Turns<T> {
   /** The call whose turn it is. */
   get first(): T | undefined {
     const [group] = this.#groups.values();
-    const [line] = group?.lines.values() ?? [];
-    return line?.calls.oldest;
+    const [calls] = group?.callers.values() ?? [];
+    return calls?.oldest;
   }
 
   /** All callers: first the next one of each group, then all others. */
-  get lines(): CallerLine<T>[] {
-    const groups = [...this.#groups.values()].map(({ lines }) => [...lines.values()]);
-    return [...groups.flatMap(([first]) => first ?? []), ...groups.flatMap(([, ...rest]) => rest)];
+  get callers(): [key: string, Calls<T>][] {
+    const groups = [...this.#groups.values()].map(({ callers }) => [...callers]);
+    return [
+      ...groups.flatMap(([first]) => (first ? [first] : [])),
+      ...groups.flatMap(([, ...rest]) => rest),
+    ];
   }
 
   /** The calls of this caller, if any wait. */
-  lineOf(key: string): CallerLine<T> | undefined {
-    return this.#groups.get(groupOf(key))?.lines.get(key);
+  callsOf(key: string): Calls<T> | undefined {
+    return this.#groups.get(groupOf(key))?.callers.get(key);
   }
 
   add(key: string, call: T): void {
     const group = this.#groups.get(groupOf(key)) ?? new Group<T>();
     this.#groups.set(groupOf(key), group);
-    const line = group.lines.get(key) ?? new CallerLine<T>(key);
-    group.lines.set(key, line);
-    line.calls.set(call, true);
+    const calls = group.callers.get(key) ?? new ByAge<true, T>();
+    group.callers.set(key, calls);
+    calls.set(call, true);
     group.size++;
     this.size++;
   }
@@ -66,23 +57,22 @@ export class Turns<T> {
   /** Removes a call; if it was `served`, its caller has had its turn and goes last. */
   remove(key: string, call: T, { served }: { readonly served: boolean }): void {
     const group = this.#groups.get(groupOf(key));
-    const line = group?.lines.get(key);
-    if (!group || !line?.calls.delete(call)) return;
+    const calls = group?.callers.get(key);
+    if (!group || !calls?.delete(call)) return;
     group.size--;
     this.size--;
-    if (line.size === 0) group.lines.delete(key);
+    if (calls.size === 0) group.callers.delete(key);
     if (group.size === 0) this.#groups.delete(groupOf(key));
     if (!served) return;
-    if (group.lines.delete(key)) group.lines.set(key, line);
+    if (group.callers.delete(key)) group.callers.set(key, calls);
     if (this.#groups.delete(groupOf(key))) this.#groups.set(groupOf(key), group);
   }
 
   /** Tokens that go to others, and to `own` calls of this caller, before its next call gets one. */
   ahead(key: string, own: number): number {
     const group = this.#groups.get(groupOf(key));
-    const line = group?.lines.get(key);
     // For each turn taken here, every other caller and group takes one too.
-    const ahead = own + inTurns(group?.lines ?? new Map(), line, own + 1);
+    const ahead = own + inTurns(group?.callers ?? new Map(), group?.callers.get(key), own + 1);
     return ahead + inTurns(this.#groups, group, ahead + 1);
   }
 }

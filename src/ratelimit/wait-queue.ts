@@ -1,7 +1,7 @@
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Permit, Priority, TakeOptions } from "./bucket.ts";
 import type { Clock } from "./clock.ts";
-import { type CallerLine, keyOf, Turns } from "./turns.ts";
+import { keyOf, Turns } from "./turns.ts";
 
 /** A call that waits for a token. Times are on the monotonic clock. */
 export interface Waiter {
@@ -74,7 +74,7 @@ export class WaitQueue {
     const maxWaitUntil = now + this.#options.maxWaitMs;
     const turns = this.turns[priority];
     const key = keyOf(caller);
-    const own = turns.lineOf(key)?.calls.size ?? 0;
+    const own = turns.callsOf(key)?.size ?? 0;
     const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
     if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
     this.maxWaitUntil = maxWaitUntil;
@@ -117,7 +117,7 @@ export class WaitQueue {
     for (;;) {
       const goesTo = this.turns.money.size > 0 ? "money" : priority;
       const turns = this.turns[goesTo];
-      const own = caller && goesTo === priority ? turns.lineOf(caller)?.calls.oldest : undefined;
+      const own = caller && goesTo === priority ? turns.callsOf(caller)?.oldest : undefined;
       const waiter = own ?? turns.first;
       if (!waiter || waiter.deadlineAt > now) return waiter;
       waiter.fail(deadlineError());
@@ -133,7 +133,7 @@ export class WaitQueue {
   review(now: number): void {
     this.#reviewedAt = now;
     this.#reviewDue = false;
-    for (const { key, calls } of this.#lines) {
+    for (const [key, calls] of this.#callers) {
       let own = 0;
       calls.fromOldest((waiter) => {
         const { priority, deadlineAt, maxWaitUntil } = waiter;
@@ -162,13 +162,13 @@ export class WaitQueue {
   /** Fails all waiting calls, and every later one. */
   close(): void {
     this.closed = true;
-    for (const { calls } of this.#lines) {
+    for (const [, calls] of this.#callers) {
       for (let first = calls.oldest; first; first = calls.oldest) first.fail(closedError());
     }
   }
 
-  get #lines(): CallerLine<Waiter>[] {
-    return [...this.turns.money.lines, ...this.turns.read.lines];
+  get #callers() {
+    return [...this.turns.money.callers, ...this.turns.read.callers];
   }
 
   #ahead(priority: Priority, key: string, own: number): number {

@@ -65,7 +65,7 @@ describe("turns", () => {
   it("list a service that waits behind many customers among the first", () => {
     const customers = Array.from({ length: 200 }, (_, nth) => `c${nth} 1`);
     const turns = turnsOf(...customers, "a 1");
-    assert.equal(turns.lines[1]?.key, service("a"));
-    assert.equal(turns.lines.length, 201);
+    assert.equal(turns.callers[1]?.[0], service("a"));
+    assert.equal(turns.callers.length, 201);
   });
 });
