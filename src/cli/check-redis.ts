@@ -57,7 +57,9 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
       finding,
     ];
   } catch (error) {
-    return [failed(`answers unexpectedly: ${shortTroubleOf(error)}`)];
+    const trouble = shortTroubleOf(error);
+    const lacksRight = trouble.startsWith("NOPERM");
+    return [failed(`answers unexpectedly: ${trouble}`, lacksRight ? rights(redis) : undefined)];
   } finally {
     await connection.close();
   }
@@ -135,13 +137,14 @@ async function scripts(
     };
   } catch (error) {
     return {
-      finding: failed(
-        `cannot be run: ${shortTroubleOf(error)}`,
-        `allow the user all commands, keys and channels that begin with ${prefix}:`,
-      ),
+      finding: failed(`cannot be run: ${shortTroubleOf(error)}`, rights({ prefix })),
     };
   }
 }
+
+/** What a user of Redis needs. */
+const rights = ({ prefix }: { readonly prefix: string }) =>
+  `allow the user all commands, keys and channels that begin with ${prefix}:`;
 
 /** What is wrong with TLS at the first address of REDIS_URL where anything is. */
 async function tlsFaultOf({ url, tls }: NonNullable<Config["redis"]>): Promise<string | undefined> {

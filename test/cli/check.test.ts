@@ -232,6 +232,8 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
   const may = (...rights: string[]) => server.command("ACL", "SETUSER", "guest", ...rights);
   await may("+@all", "-subscribe");
   assert.match((await redis(guest)).said("redis scripts"), /^failed: .*subscribe/);
+  await may("+@all", "-info");
+  assert.match((await redis(guest)).all, /NOPERM.*allow the user all commands/s);
   await may("+@all", "-role");
   assert.equal((await redis(guest)).code, 0);
   const unsure = await redis(guest, { REDIS_MIN_REPLICAS: "all" });
