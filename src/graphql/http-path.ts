@@ -8,12 +8,12 @@ import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
 import { recordError, type Subscribed } from "./operations.ts";
 import type { TakeBody } from "./request-body.ts";
-import { RequestError } from "./request-error.ts";
+import { noSuchOperation, RequestError } from "./request-error.ts";
 import { beginResult, formatOf, isStream, resultTypeOf } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
 import type { Answer } from "./transport/send.ts";
 
-/** Answers a request for `/graphql`. Never rejects. */
+/** Answers a request for `/graphql`. */
 export type AnswerHttp = (
   request: IncomingMessage,
   takeBody: TakeBody,
@@ -90,11 +90,6 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
 
 function notAllowed(message: string, allow: string): RequestError {
   return new RequestError(message, "BAD_REQUEST", { status: 405, allow });
-}
-
-function noSuchOperation(): RequestError {
-  const message = "Could not determine what operation to execute.";
-  return new RequestError(message, "OPERATION_RESOLUTION_FAILURE", { status: 400 });
 }
 
 function notAcceptable(): RequestError {

@@ -23,7 +23,7 @@ import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
 import type { Subscribed } from "../operations.ts";
-import { RequestError } from "../request-error.ts";
+import { noSuchOperation } from "../request-error.ts";
 
 /** A socket, and what its operations share. */
 export interface Connection {
@@ -271,10 +271,6 @@ function messageOf(text: string): ReturnType<typeof parseMessage> | undefined {
   } catch {
     return undefined;
   }
-}
-
-function noSuchOperation(): GraphQLError {
-  return new RequestError("Unable to identify operation", "OPERATION_RESOLUTION_FAILURE");
 }
 
 function tooManyOperations(): GatewayError {
