@@ -7,7 +7,6 @@ import "./payment.ts";
 import "./payout.ts";
 import "./wallet.ts";
 import "./billing-subscription.ts";
-import "./payment.ts";
 import "./event.ts";
 import "./rate-limit.ts";
 
@@ -19,8 +18,8 @@ builder.mutationType({
 });
 builder.subscriptionType({
   description:
-    "Live updates, over Server-Sent Events (`Accept: text/event-stream`) and over WebSocket " +
-    "(`graphql-transport-ws`).",
+    "Live updates, over Server-Sent Events (`Accept: text/event-stream`), over WebSocket " +
+    "(`graphql-transport-ws`), and by Apollo's `multipart/mixed;subscriptionSpec=1.0`.",
 });
 
 /** The GraphQL schema, which `schema.graphql` prints sorted: a start has no time to sort it. */
