@@ -114,24 +114,14 @@ async function renderPage(): Promise<string> {
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */
 function encode(result: ExecutionResult, type: string): Answer {
-  const encoded = processRegularResult(result, plainFetch, type) as unknown as Encoded;
-  const { status, headers, body } = encoded;
+  const encoded = processRegularResult(result, plainFetch, type) as unknown as Answer;
   // A result without errors has waited for every field.
-  return { status, headers, body, whole: result.errors === undefined };
+  return { ...encoded, whole: result.errors === undefined };
 }
 
-type Encoded = Omit<Answer, "whole">;
-
+/** What Yoga makes a response of, as an answer. A constructor may return another object. */
 const plainFetch = {
-  Response: class {
-    readonly body: string;
-    readonly status: number;
-    readonly headers: Encoded["headers"];
-
-    constructor(body: string, init: Omit<Encoded, "body">) {
-      this.body = body;
-      this.status = init.status;
-      this.headers = init.headers;
-    }
+  Response: function answerOf(body: string, init: Pick<Answer, "status" | "headers">) {
+    return { ...init, body };
   },
 } as unknown as FetchAPI;
