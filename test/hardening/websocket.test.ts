@@ -41,13 +41,13 @@ test("a socket that never sends connection_init is closed", async (t) => {
   await neighboursServed(t, attacked);
 });
 
-/** Sends an upgrade that is refused, for its path; the client never closes its side. */
-function refusedUpgrade(t: TestContext, { wsUrl }: Served): Socket {
+/** Sends an upgrade that is refused, by default for its path; the client never closes its side. */
+function refusedUpgrade(t: TestContext, { wsUrl }: Served, path = "/elsewhere"): Socket {
   const { hostname, port } = new URL(wsUrl);
   const client = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
   t.after(() => client.destroy());
   const headers = ["connection: upgrade", "upgrade: websocket", `host: ${hostname}`];
-  client.on("error", () => {}).write(`GET /elsewhere HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`);
+  client.on("error", () => {}).write(`GET ${path} HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`);
   return client;
 }
 
@@ -68,6 +68,13 @@ test("a client cannot keep the connection of a refused upgrade", { timeout: 20_0
   const [answer] = await once(client, "data");
   assert.match(String(answer), /^HTTP\/1.1 404 Not Found\r\n/);
   await closed;
+});
+
+test("an upgrade during a drain is refused", { timeout: 20_000 }, async (t) => {
+  const attacked = await rig(t);
+  await attacked.served.closeWebSockets();
+  const [answer] = await once(refusedUpgrade(t, attacked.served, "/graphql"), "data");
+  assert.match(String(answer), /^HTTP\/1.1 503 /);
 });
 
 test("a message beyond the size limit closes its socket before it is read completely", async (t) => {

@@ -40,6 +40,7 @@ export function serveWebSockets(
   const { log, corsOrigins, onCut, intake, heartbeatMs } = edge;
   const openSession = createProtocol(edge);
   const drain = new SocketDrain();
+  let isDraining = false;
   const open = new Set<Open>();
   // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
   // all the operations that a socket may have: beyond the budget those that hold most are cut.
@@ -63,7 +64,7 @@ export function serveWebSockets(
     const misdirected = misdirection?.(request.headers);
     const refused = misdirected
       ? `${misdirected.status} ${STATUS_CODES[misdirected.status]}`
-      : refusal(request, corsOrigins);
+      : (refusal(request, corsOrigins) ?? (isDraining && "503 Service Unavailable"));
     if (refused) {
       const answer = `HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
       // Node has left the socket alone: an error that nobody hears would end the process, and a
@@ -102,7 +103,8 @@ export function serveWebSockets(
 
   server.on("upgrade", onUpgrade);
   return async (times) => {
-    server.off("upgrade", onUpgrade);
+    // Node would leave the next upgrade on an open connection to nobody.
+    isDraining = true;
     await drain.drain(times);
     stopWatching();
     sockets.close();
