@@ -5,11 +5,11 @@ export interface Rate {
 }
 
 /** Returns a function that takes one from the allowance; it returns false when nothing is left. */
-export function createAllowance(rate: Rate, now = Date.now): () => boolean {
+export function createAllowance(rate: Rate): () => boolean {
   let left = rate.burst;
-  let at = now();
+  let at = performance.now();
   return () => {
-    const time = now();
+    const time = performance.now();
     const { burst, perSecond } = rate;
     left = Math.min(burst, left + ((time - at) * perSecond) / 1000) - 1;
     at = time;
