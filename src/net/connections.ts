@@ -27,6 +27,8 @@ export function limitConnections(
   onCut: OnCut,
   makeRoom: () => void,
 ): void {
+  // Without a listener, such an error would end the process.
+  server.on("error", () => server.listening && onCut("not_accepted"));
   if (maxConnections !== undefined) {
     server.maxConnections = maxConnections;
     server.on("drop", () => {

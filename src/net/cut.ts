@@ -3,6 +3,8 @@ export type Cut =
   /** More connections than the listener accepts in total, or from one address. */
   | "connections"
   | "connections_of_address"
+  /** The system could accept no connection, as without a free file descriptor. */
+  | "not_accepted"
   /** A parser refused it: malformed, ambiguous, or beyond the parser's own limits. */
   | "protocol"
   | "oversized_headers"

@@ -28,8 +28,6 @@ export interface OnePortOptions {
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   readonly limits: ConnectionLimits;
-  /** Called when a connection cannot be accepted, for example without a free file descriptor. */
-  readonly onError: (error: Error) => void;
   /** Takes in the bodies of requests, and limits the memory that clients take. */
   readonly intake: Intake;
   /** Receives what the limits cut. */
@@ -205,7 +203,6 @@ export function createOnePort(options: OnePortOptions) {
         acceptor.once("error", reject);
         acceptor.listen({ port, host, backlog: acceptBacklog }, () => {
           acceptor.off("error", reject);
-          acceptor.on("error", options.onError);
           resolve({ port: (acceptor.address() as net.AddressInfo).port });
         });
       }),

@@ -115,7 +115,6 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     onCut: (limit) => report("cut", { listener: "rpc", limit }),
     onHandshakeFailed: (about) => report("handshakeFailed", about),
     ...(options.tls ? { tls: options.tls } : {}),
-    onError: (error) => log.error({ err: error }, "connection not accepted"),
   });
 
   return {

@@ -14,6 +14,7 @@ import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { limitConnections } from "../../src/net/connections.ts";
 import { ask } from "../ask.ts";
 import {
   callHeaders,
@@ -24,6 +25,7 @@ import {
   settingId,
   settings,
 } from "../hardening/h2-peer.ts";
+import { listen } from "../listen.ts";
 import {
   answers,
   getPaymentPath,
@@ -215,4 +217,19 @@ test("a peer that reads and answers nothing is cut, and its watch ends in the co
   );
   await ended.promise;
   peer.socket.destroy();
+});
+
+test("a connection that the system cannot accept is counted, and ends no process", async (t) => {
+  const cuts: string[] = [];
+  const server = http.createServer();
+  limitConnections(
+    server,
+    {},
+    (cut) => cuts.push(cut),
+    () => {},
+  );
+  t.after(() => server.close());
+  await listen(server);
+  server.emit("error", Object.assign(new Error("accept EMFILE"), { code: "EMFILE" }));
+  assert.deepEqual(cuts, ["not_accepted"]);
 });
