@@ -235,10 +235,12 @@ export class LedgerAccount implements StoredLog {
     const detach = this.#hub.follow(topic, follower);
     // The watch serves all followers, so it must not run in the span of the first one.
     this.#watching ??= activeSpan.exit(() => this.kernel.watch(this.#listener()));
+    const watching = this.#watching;
     try {
-      await this.#watching;
+      await watching;
     } catch (error) {
-      this.#watching = undefined;
+      // Another follower may have begun the next one already.
+      if (this.#watching === watching) this.#watching = undefined;
       detach();
       throw error;
     }
@@ -281,7 +283,8 @@ export class LedgerAccount implements StoredLog {
   #unwatch(): void {
     const watching = this.#watching;
     this.#watching = undefined;
-    void watching?.then((end) => end());
+    // Who began to follow hears why it failed.
+    watching?.then((end) => end()).catch(() => {});
   }
 }
 
