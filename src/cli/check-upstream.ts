@@ -62,7 +62,6 @@ export async function checkUpstream(
       );
     }
     const code = error.details.upstream?.code;
-    if (error.code === "NOT_FOUND" && code) return taken();
     if (error.code === "RESOURCE_EXHAUSTED") {
       return warning(
         `${url} answers, but the account's request budget is used up`,
@@ -75,6 +74,9 @@ export async function checkUpstream(
         "fine for an account without payouts; otherwise ask the service to allow it",
       );
     }
+    // Whatever the service says of a payout that does not exist, it knows who asks.
+    if (code && error.code !== "UNAVAILABLE") return taken();
+    if (code) return failed(`${url} fails: ${printable(error.message)}`, "ask the service");
     if (systemCode(error.cause) !== undefined) {
       return failed(
         `${url} cannot be reached: ${await faultOf(error.cause, url)}`,

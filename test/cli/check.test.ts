@@ -87,6 +87,17 @@ test("wrong credentials, an unreachable upstream and another server are reported
   assert.ok(!other.all.includes("canary"));
 });
 
+test("an Error object shows that the credentials are accepted, unless the service itself fails", async (t) => {
+  let code = "invalid_data";
+  const service = createServer((_, response) =>
+    response.writeHead(code === "invalid_data" ? 400 : 500).end(JSON.stringify({ code })),
+  );
+  const env = { UPSTREAM_URL: await serve(t, service) };
+  assert.match((await check(env)).said("upstream default"), /^ok: .* accepts the credentials/);
+  code = "internal_error";
+  assert.match((await check(env)).said("upstream default"), /^failed: .* fails: internal_error/);
+});
+
 test("a configuration that serve would refuse ends with 78 and the same message", async () => {
   const refused = async (env: Record<string, string>) => {
     const { code, said } = await check(env);
