@@ -1,8 +1,6 @@
 import { RollingCount } from "./rolling-count.ts";
 import type { Verdict } from "./verdict.ts";
 
-export type Breaker = ReturnType<typeof createBreaker>;
-
 /**
  * The admission of a call. Each call must settle it once: an unsettled probe blocks all later
  * calls.
@@ -11,24 +9,19 @@ export interface Pass {
   settle(verdict: Verdict): void;
 }
 
-export interface BreakerPolicy {
-  /** Length of the window in which calls are counted. */
-  readonly windowMs: number;
-  /** With fewer calls than this in the window, `failureShare` does not open the breaker. */
-  readonly minimumCalls: number;
-  /** Opens when at least this share of the calls in the window failed, 0 to 1. */
-  readonly failureShare: number;
-  /** Opens after so many time-outs without an answer in between, however few the calls. */
-  readonly timeoutsInARow: number;
-  /** The first pause; each failed probe doubles it. Up to a half is taken off at random. */
-  readonly firstPauseMs: number;
-  readonly maxPauseMs: number;
-}
+/** With fewer calls than this in ten seconds, `failureShare` does not open the breaker. */
+const minimumCalls = 20;
+/** Opens when at least this share of the calls of ten seconds failed. */
+const failureShare = 0.5;
+/** Opens after so many time-outs without an answer in between, however few the calls. */
+const timeoutsInARow = 5;
+/** The first pause; each failed probe doubles it. Up to a half is taken off at random. */
+const firstPauseMs = 1_000;
 
 export type BreakerState = "closed" | "open" | "halfOpen";
 
 export interface BreakerOptions {
-  readonly policy: BreakerPolicy;
+  readonly maxPauseMs: number;
   /** Milliseconds on a clock that never goes back. */
   readonly now: () => number;
   /** 0 to 1. */
@@ -42,9 +35,9 @@ export interface BreakerOptions {
  * through as a probe. An answer to the probe closes the breaker, a failure opens it for a longer
  * pause.
  */
-export function createBreaker({ policy, now, random, onState }: BreakerOptions) {
-  let calls = new RollingCount(policy.windowMs);
-  let failures = new RollingCount(policy.windowMs);
+export function createBreaker({ maxPauseMs, now, random, onState }: BreakerOptions) {
+  let calls = new RollingCount();
+  let failures = new RollingCount();
   let timeouts = 0;
   let openings = 0;
   let openUntil = 0;
@@ -72,13 +65,13 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions) 
   }
 
   function isFailing(at: number): boolean {
-    if (timeouts >= policy.timeoutsInARow) return true;
+    if (timeouts >= timeoutsInARow) return true;
     const total = calls.total(at);
-    return total >= policy.minimumCalls && failures.total(at) >= policy.failureShare * total;
+    return total >= minimumCalls && failures.total(at) >= failureShare * total;
   }
 
   function open(at: number): void {
-    const full = Math.min(policy.firstPauseMs * 2 ** openings++, policy.maxPauseMs);
+    const full = Math.min(firstPauseMs * 2 ** openings++, maxPauseMs);
     openUntil = at + full * (1 - random() / 2);
     current = undefined;
     state = "open";
@@ -86,8 +79,8 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions) 
   }
 
   function close(): void {
-    calls = new RollingCount(policy.windowMs);
-    failures = new RollingCount(policy.windowMs);
+    calls = new RollingCount();
+    failures = new RollingCount();
     timeouts = 0;
     openings = 0;
     current = createClosedPass();
@@ -110,7 +103,7 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions) 
   /** Milliseconds until a call may be let through; undefined when one may be now. */
   function refusal(): number | undefined {
     if (state === "closed") return undefined;
-    if (current) return policy.firstPauseMs; // The probe is in flight.
+    if (current) return firstPauseMs; // The probe is in flight.
     const left = openUntil - now();
     return left > 0 ? left : undefined;
   }

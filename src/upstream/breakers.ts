@@ -1,5 +1,5 @@
 import type { Report } from "../report.ts";
-import { type BreakerOptions, type BreakerPolicy, createBreaker, type Pass } from "./breaker.ts";
+import { type BreakerOptions, type BreakerState, createBreaker, type Pass } from "./breaker.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
@@ -11,26 +11,23 @@ export type Breakers = ReturnType<typeof createBreakers>;
 export function createBreakers(
   account: string,
   report: Report,
-  options: Pick<BreakerOptions, "now" | "random"> & {
-    readonly policy: Partial<BreakerPolicy> | undefined;
-  },
+  clocks: Pick<BreakerOptions, "now" | "random">,
 ) {
-  const breaker = (calls: keyof typeof policies) =>
-    createBreaker({
-      ...options,
-      policy: { ...policies[calls], ...options.policy },
-      onState: (state) => report("breaker", { account, calls, state }),
-    });
+  const breaker = (calls: "money" | "other", maxPauseMs: number) => {
+    const onState = (state: BreakerState) => report("breaker", { account, calls, state });
+    return createBreaker({ ...clocks, maxPauseMs, onState });
+  };
   return {
     /**
      * For calls that move money. Only calls that could not be sent count as failures: once open, the
      * breaker refuses at once what would otherwise fail after its wait for a connection. While calls
      * can be sent they are sent: one that succeeds is worth more than one that is spared, and a
-     * failure is reported as it is.
+     * failure is reported as it is. A probe notices within seconds that the service is back, so that
+     * payments wait the least.
      */
-    money: breaker("money"),
+    money: breaker("money", 2_000),
     /** For all other calls. */
-    other: breaker("other"),
+    other: breaker("other", 10_000),
   };
 }
 
@@ -38,17 +35,3 @@ export function createBreakers(
 export function settleMoney(pass: Pass, verdict: Verdict, sent: boolean): void {
   pass.settle(sent && verdict !== "nothing" ? "answered" : verdict);
 }
-
-const common = {
-  windowMs: 10_000,
-  minimumCalls: 20,
-  failureShare: 0.5,
-  timeoutsInARow: 5,
-  firstPauseMs: 1_000,
-};
-
-const policies = {
-  // Short: a probe notices within seconds that the service is back, and payments wait the least.
-  money: { ...common, maxPauseMs: 2_000 },
-  other: { ...common, maxPauseMs: 10_000 },
-} satisfies Record<string, BreakerPolicy>;

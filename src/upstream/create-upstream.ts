@@ -21,8 +21,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { maxResponseBytes = intakeLimits.answerBytes, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
   const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
-  const policy = options.breaker;
-  const breakers = createBreakers(account.name, report, { policy, now, random });
+  const breakers = createBreakers(account.name, report, { now, random });
   const sending = { connections, breakers, report, tracing, maxResponseBytes };
   const attempts = createAttempts({ ...options, ...sending });
   const budget = createRetryBudget(now);

@@ -49,8 +49,8 @@ const firstPauseMs = 100;
  * @param now milliseconds on a clock that never goes back
  */
 export function createRetryBudget(now: () => number) {
-  const reads = new RollingCount(windowMs);
-  const retries = new RollingCount(windowMs);
+  const reads = new RollingCount();
+  const retries = new RollingCount();
   return {
     /** Counts a read that begins. */
     onRead: () => reads.add(now()),
@@ -63,6 +63,5 @@ export function createRetryBudget(now: () => number) {
   };
 }
 
-const windowMs = 10_000;
 const retryShare = 0.1;
 const minRetries = 10;

@@ -1,13 +1,8 @@
-/** Counts events in a sliding window, which moves in steps of a tenth of its length. */
+/** Counts the events of the last ten seconds. The window moves in steps of a second. */
 export class RollingCount {
-  readonly #slotMs: number;
   readonly #slots: number[] = Array(slots).fill(0);
   #newest = 0;
   #total = 0;
-
-  constructor(windowMs: number) {
-    this.#slotMs = windowMs / slots;
-  }
 
   /** Counts one at the time `now`, in milliseconds on a clock that never goes back. */
   add(now: number): void {
@@ -23,7 +18,7 @@ export class RollingCount {
   }
 
   #moveOn(now: number): void {
-    const slot = Math.floor(now / this.#slotMs);
+    const slot = Math.floor(now / slotMs);
     if (slot <= this.#newest) return;
     for (let passed = Math.max(this.#newest + 1, slot - slots + 1); passed <= slot; passed++) {
       const at = passed % slots;
@@ -35,3 +30,4 @@ export class RollingCount {
 }
 
 const slots = 10;
+const slotMs = 1_000;

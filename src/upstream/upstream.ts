@@ -5,7 +5,6 @@ import type { TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
-import type { BreakerPolicy } from "./breaker.ts";
 import type { calls } from "./calls.ts";
 import type { Connections } from "./connections.ts";
 import type { Money } from "./outcome.ts";
@@ -42,8 +41,6 @@ export interface UpstreamOptions {
   readonly onMoneyCall?: (call: Money & { readonly trace: string | undefined }) => void;
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
-  /** Overrides of the breakers' default policies. */
-  readonly breaker?: Partial<BreakerPolicy>;
   /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
   readonly now?: () => number;
   /** 0 to 1, for the jitter of pauses. Default: Math.random. */

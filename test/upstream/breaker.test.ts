@@ -1,17 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type BreakerPolicy, createBreaker } from "../../src/upstream/breaker.ts";
+import { createBreaker } from "../../src/upstream/breaker.ts";
 import type { Verdict } from "../../src/upstream/verdict.ts";
 
-const policy: BreakerPolicy = {
-  windowMs: 10_000,
-  minimumCalls: 20,
-  failureShare: 0.5,
-  timeoutsInARow: 5,
-  firstPauseMs: 1_000,
-  maxPauseMs: 10_000,
-};
+const maxPauseMs = 10_000;
 
 /** A breaker in virtual time. `random` is the jitter, 0 for none. */
 function rig(random = 0) {
@@ -19,7 +12,7 @@ function rig(random = 0) {
   const states: string[] = [];
   const pauses: number[] = [];
   const breaker = createBreaker({
-    policy,
+    maxPauseMs,
     now: () => time.now,
     random: () => random,
     onState: (state) => {
@@ -174,13 +167,13 @@ test("no refusal lasts longer than maxPauseMs, and the breaker closes once calls
         const refusal = breaker.refusal();
         const pass = breaker.enter();
         assert.equal(pass === undefined, refusal !== undefined);
-        assert.ok(refusal === undefined || (refusal > 0 && refusal <= policy.maxPauseMs));
+        assert.ok(refusal === undefined || (refusal > 0 && refusal <= maxPauseMs));
         if (pass) waiting.push(() => pass.settle(verdict));
         if (waiting.length > keep) waiting.shift()?.();
       }
       // Once all calls are settled, an answered probe after the longest pause closes the breaker.
       for (const settle of waiting) settle();
-      time.now += policy.maxPauseMs;
+      time.now += maxPauseMs;
       breaker.enter()?.settle("answered");
       assert.equal(breaker.refusal(), undefined);
     }),

@@ -202,7 +202,6 @@ for (const [how, end] of ends) {
     const { upstream, server } = await serverRig(
       t,
       ({ socket }) => void socket.write(whole.slice(0, bytes), () => end(socket)),
-      { breaker: { minimumCalls: Infinity } },
     );
     const calls = Object.values(moneyCalls);
     for (; bytes < whole.length; bytes += 3) {
