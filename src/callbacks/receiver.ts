@@ -33,8 +33,6 @@ export interface CallbackOptions {
   readonly intake: Intake;
   /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
   readonly bodyTimeoutMs?: number;
-  /** Wall clock in milliseconds. Default: `Date.now`. */
-  readonly now?: () => number;
 }
 
 /** What the receiver needs of a merchant account. */
@@ -243,7 +241,7 @@ function onlySignature({ rawHeaders }: IncomingMessage): string | undefined {
 
 /** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */
 async function keep(
-  { log, report = noReport, payoutEnds, now = Date.now }: CallbackOptions,
+  { log, report = noReport, payoutEnds }: CallbackOptions,
   { account, kind, resource }: Route,
   body: Uint8Array,
 ): Promise<VerdictDetails> {
@@ -256,7 +254,7 @@ async function keep(
       kind,
       body: Buffer.from(body).toString("base64"),
       reason,
-      receivedAtMs: now(),
+      receivedAtMs: Date.now(),
     });
     return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
   }

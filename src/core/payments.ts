@@ -1,7 +1,6 @@
 import { create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
-import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { RecipientPaymentMethodType } from "../gen/payments/v1/payment_input_pb.ts";
 import {
@@ -24,8 +23,8 @@ import {
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
 import { noFacts } from "../ledger/facts.ts";
-import type { Intent, Known } from "../ledger/intents.ts";
-import type { Entry, Fact, OperationState } from "../ledger/log.ts";
+import type { Known } from "../ledger/intents.ts";
+import type { Fact, OperationState } from "../ledger/log.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
@@ -48,12 +47,13 @@ export function paymentCases(context: Context) {
   async function pay<Request extends PaymentRequest>(
     request: MessageShape<Request>,
     call: Call,
-    { schema, method, operation, send, declinedEntry }: PaymentCall<Request>,
+    { schema, method, operation, send }: PaymentCall<Request>,
   ): Promise<PaymentAnswer> {
     const { account } = call.caller;
     const { externalId, waitUntil } = request;
     const about = { account, kind: EventKind.PAYMENT, externalId };
     const held = "confirm" in request && request.confirm === false;
+    const confirms = method === "ConfirmPayment";
     const sent = {
       ...request,
       callbackUrl: request.callbackUrl ?? context.callbackUrl(account, "payments"),
@@ -64,11 +64,13 @@ export function paymentCases(context: Context) {
       hold: held,
       send: (options) => send(context.upstreamOf(call), sent, options),
       refusal: async (said, intent) =>
-        saysDeclined(said) ? await declinedEntry?.(account, intent, said) : undefined,
+        confirms && saysDeclined(said)
+          ? declinedConfirmation(context, account, intent, said)
+          : undefined,
       entry: (payment, { id: call }) =>
         paymentEntry(payment, {
           ...{ source: EventSource.RESPONSE, externalId, operation },
-          ...(method !== "ConfirmPayment" && { held, call }),
+          ...(!confirms && { held, call }),
         }),
     });
     const { answer, state, cursor } = await moneyAnswer(context, call, about, waitUntil, made);
@@ -98,7 +100,6 @@ export function paymentCases(context: Context) {
         method: "ConfirmPayment",
         operation: PaymentOperation.CONFIRM,
         send: (upstream, sent, options) => upstream.confirmPayment(sent, options),
-        declinedEntry: (...declined) => declinedConfirmation(context, ...declined),
       }),
 
     async resendCallback(request, call) {
@@ -144,12 +145,6 @@ interface PaymentCall<Request extends PaymentRequest> {
     sent: MessageShape<Request>,
     options: SendOptions,
   ) => Promise<Payment>;
-  /** The event of a call that the service declined with an Error object. */
-  readonly declinedEntry?: (
-    account: string,
-    intent: Intent,
-    said: UpstreamError,
-  ) => Promise<Entry | undefined>;
 }
 
 /** The request, with missing payment method types set according to the details given. */
