@@ -40,9 +40,8 @@ export function sandboxCredentials(env: Environment): Pick<SandboxConfig, "login
 
 /** The secret in a file, without the line break that editors add at the end. */
 export function secretOfFile(file: string): string {
-  const secret = bytesOfFile(file)
-    .toString()
-    .replace(/\r?\n$/, "");
+  // Without a byte order mark, as `serve` reads files.
+  const secret = new TextDecoder().decode(bytesOfFile(file)).replace(/\r?\n$/, "");
   if (secret === "") throw wrongUsage(`${file} is empty`);
   return secret;
 }

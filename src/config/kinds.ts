@@ -251,10 +251,10 @@ export const readableFile = kind("the path of a file that can be read", (file) =
   return file;
 });
 
-/** @throws FileProblem */
+/** The text of a file, without the byte order mark that some editors begin it with. @throws FileProblem */
 export function fileText(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return new TextDecoder().decode(readFileSync(path));
   } catch (error) {
     throw new FileProblem(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }

@@ -395,7 +395,8 @@ test("secrets and URLs may be in files, of which only the last line break is rem
     UPSTREAM_URL_FILE: file("url", "http://127.0.0.1:9\n"),
     ALLOW_VOLATILE: "true",
     UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD_FILE: file("password", " p \r\n"),
+    // As some editors write it, with a byte order mark.
+    UPSTREAM_PASSWORD_FILE: file("password", "\ufeff p \r\n"),
     AUTH_MODE: "none",
   });
   assert.equal(config.accounts.get("default")?.password.reveal(), " p ");
