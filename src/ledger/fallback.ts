@@ -152,24 +152,28 @@ export class LedgerWithFallback extends Ledger {
         throw error;
       }
     });
-    if (!recorded && ending.state !== "unknown") this.#unwritten.add(intent.id);
+    if (!recorded) this.#unwritten.add(intent.id);
     return recorded ?? { error: failure ?? new Error("other steps wait for the store") };
   }
 
   override async known(account: string, kind: Kind, externalId: string): Promise<Known> {
-    const before = this.#own.open(account, kind, externalId);
+    const before = this.#notStored(account, kind, externalId);
     const known = await this.#within(super.known(account, kind, externalId));
     const stored = known.intents.filter(({ id }) => !this.#unwritten.has(id));
-    // Own calls that the store does not have: running here and lost with a server that failed, begun
-    // while the store was away, or answered and not written yet. One that was settled while the store
-    // was read may still be open in what was read.
-    const now = this.#own.open(account, kind, externalId);
+    // One that was settled while the store was read may still be open in what was read.
+    const now = this.#notStored(account, kind, externalId);
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
     for (const { id } of stored) own.delete(id);
-    const shown = [...own.values()].filter(
-      ({ state }) => state === "running" || !this.#outboxOf(account).isEmpty,
-    );
-    return { ...known, intents: [...stored, ...shown] };
+    return { ...known, intents: [...stored, ...own.values()] };
+  }
+
+  /**
+   * Own calls that the store may not have: running here and lost with a server that failed, begun
+   * while the store was away, or ended and not written yet.
+   */
+  #notStored(account: string, kind: Kind, externalId: string): Intent[] {
+    const own = this.#own.open(account, kind, externalId);
+    return own.filter(({ id, state }) => state === "running" || this.#unwritten.has(id));
   }
 
   override async due(account: string, limit: number): Promise<Intent[]> {

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { overridden } from "../../src/collections/overridden.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
+import { recordKey } from "../../src/ledger/record.ts";
+import { storeAway } from "../../src/redis/ask.ts";
+import type { AccountKernel, Commit, Kernel } from "../../src/stores/kernel.ts";
+import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
+import { openCalls } from "../open-calls.ts";
+import { payment } from "./entries.ts";
+import { newCall, started } from "./new-call.ts";
+
+const account = "shop";
+const giveUpMs = 3_600_000;
+
+/** Two replicas with one store, which takes no commits of `refused`. */
+function replicas() {
+  const refused = new Set<string>();
+  const times = { retentionMs: 86_400_000, firstLookMs: 60_000, giveUpMs };
+  const store = createMemoryKernel(times);
+  const commit = (of: AccountKernel) => (one: Commit) =>
+    one.records.some(({ key }) => refused.has(key))
+      ? Promise.reject(storeAway(new Error("refused")))
+      : of.commit(one);
+  const kernel = overridden<Kernel>(store, {
+    account: (name) => overridden(store.account(name), { commit: commit(store.account(name)) }),
+  });
+  const replica = () =>
+    new LedgerWithFallback({
+      ...{ ...times, kernel, keyringOf: undefined },
+      ...{ isAway: () => false, answerMs: 1_000 },
+    });
+  return { refused, one: replica(), other: replica() };
+}
+
+test("a call that another replica has settled is open no more, whatever else waits to be written", async (t) => {
+  const { refused, one, other } = replicas();
+  t.after(() => Promise.all([one.close(), other.close()]));
+  const lost = started(await one.begin(account, newCall({ externalId: "order-1" })));
+  await one.end(account, lost, { state: "unknown" });
+  const look = { checks: 3, notFound: 3, inMs: 1_000, neverArrived: true };
+  await other.looked(account, lost, look);
+
+  const waiting = started(await one.begin(account, newCall({ externalId: "order-2" })));
+  refused.add(recordKey(EventKind.PAYMENT, "order-2"));
+  const pending = { state: "pending", subjectId: "pay-2", key: "keep" } as const;
+  const answer = payment({ externalId: "order-2", paymentId: "pay-2", source: "response" });
+  await one.end(account, waiting, pending, answer);
+  assert.deepEqual(await openCalls(one, account, EventKind.PAYMENT, "order-1"), []);
+  const [still] = await openCalls(one, account, EventKind.PAYMENT, "order-2");
+  assert.equal(still?.state, "pending");
+  refused.clear();
+});
