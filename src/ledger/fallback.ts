@@ -159,7 +159,7 @@ export class LedgerWithFallback extends Ledger {
   override async known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const before = this.#notStored(account, kind, externalId);
     const known = await this.#within(super.known(account, kind, externalId));
-    const stored = known.intents.filter(({ id }) => !this.#unwritten.has(id));
+    const stored = known.intents.filter((call) => !this.isEnding(call));
     // One that was settled while the store was read may still be open in what was read.
     const now = this.#notStored(account, kind, externalId);
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
@@ -173,12 +173,11 @@ export class LedgerWithFallback extends Ledger {
    */
   #notStored(account: string, kind: Kind, externalId: string): Intent[] {
     const own = this.#own.open(account, kind, externalId);
-    return own.filter(({ id, state }) => state === "running" || this.#unwritten.has(id));
+    return own.filter((call) => call.state === "running" || this.isEnding(call));
   }
 
-  override async due(account: string, limit: number): Promise<Intent[]> {
-    const due = await super.due(account, limit);
-    return due.filter(({ id }) => !this.#unwritten.has(id));
+  protected override isEnding({ id }: Intent): boolean {
+    return this.#unwritten.has(id);
   }
 
   override async giveUp(account: string, intent: Intent): Promise<void> {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { overridden } from "../../src/collections/overridden.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { dueIndex } from "../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
 import { recordKey } from "../../src/ledger/record.ts";
 import { storeAway } from "../../src/redis/ask.ts";
@@ -31,7 +32,7 @@ function replicas() {
       ...{ ...times, kernel, keyringOf: undefined },
       ...{ isAway: () => false, answerMs: 1_000 },
     });
-  return { refused, one: replica(), other: replica() };
+  return { kernel, refused, one: replica(), other: replica() };
 }
 
 test("a call that another replica has settled is open no more, whatever else waits to be written", async (t) => {
@@ -51,4 +52,25 @@ test("a call that another replica has settled is open no more, whatever else wai
   const [still] = await openCalls(one, account, EventKind.PAYMENT, "order-2");
   assert.equal(still?.state, "pending");
   refused.clear();
+});
+
+test("records that cannot be read keep no other call from being looked up", async (t) => {
+  const { one, kernel } = replicas();
+  t.after(() => one.close());
+  for (let n = 0; n < 20; n++) {
+    const key = recordKey(EventKind.PAYMENT, `damaged-${n}`);
+    const record = { key, was: "", expected: new Map(), text: "{", attachments: new Map() };
+    const member = `call-${n} ${key}`;
+    await kernel.account(account).commit({
+      ...{ token: `t${n}`, events: [], indexes: [{ index: dueIndex, member, score: n }] },
+      records: [{ ...record, flags: new Map(), keepMs: giveUpMs }],
+    });
+  }
+  const lost = started(await one.begin(account, newCall()));
+  await one.end(account, lost, { state: "unknown" });
+  await one.looked(account, lost, { checks: 1, notFound: 0, inMs: 0 });
+  assert.deepEqual(
+    (await one.due(account, 10)).map(({ id }) => id),
+    [lost.id],
+  );
 });
