@@ -9,6 +9,7 @@ import {
   type Intent,
   markOfEnding,
   type NewIntent,
+  type OpenCall,
 } from "./intents.ts";
 import type { Entry } from "./log.ts";
 import { type PaymentRecord, recordKey } from "./record.ts";
@@ -69,12 +70,17 @@ export class ProcessCalls {
   #step<T>(account: string, key: string, decide: (change: Change, draft: Draft) => T) {
     const name = `${account} ${key}`;
     const draft = new Draft(key, this.#records.get(name));
-    const result = decide(new OwnChange(token, Date.now(), [draft], this.#ages), draft);
+    const nowMs = Date.now();
+    const result = decide(new OwnChange(token, nowMs, [draft], this.#ages), draft);
     if (draft.value) this.#records.set(name, draft.value as PaymentRecord);
     else this.#records.delete(name);
+    const sinceMs = nowMs - this.#ages.giveUpMs;
     this.#records.fromOldest((oldest, { calls }) => {
-      const isTooOld = this.#records.size > maxRecords && calls.length === 0;
-      return isTooOld && this.#records.delete(oldest);
+      // Those of other replicas tell nobody here that they have settled a call.
+      const isOver = ({ state, startedAt }: OpenCall) =>
+        state !== "running" && Number(startedAt) <= sinceMs;
+      const isTooMany = this.#records.size > maxRecords || calls.length > 0;
+      return isTooMany && calls.every(isOver) && this.#records.delete(oldest);
     });
     return result;
   }

@@ -4,6 +4,7 @@ import { overridden } from "../../src/collections/overridden.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
+import { ProcessCalls } from "../../src/ledger/process-calls.ts";
 import { recordKey } from "../../src/ledger/record.ts";
 import { storeAway } from "../../src/redis/ask.ts";
 import type { AccountKernel, Commit, Kernel } from "../../src/stores/kernel.ts";
@@ -73,4 +74,19 @@ test("records that cannot be read keep no other call from being looked up", asyn
     (await one.due(account, 10)).map(({ id }) => id),
     [lost.id],
   );
+});
+
+test("a process forgets calls that hold no lock any more, whoever settled them", (t) => {
+  t.mock.timers.enable({ apis: ["Date"] });
+  const own = new ProcessCalls({ retentionMs: 1, firstLookMs: 1, giveUpMs });
+  const begin = (externalId: string) => started(own.begin(account, newCall({ externalId })));
+  const openOf = (externalId: string) => own.open(account, EventKind.PAYMENT, externalId).length;
+  own.end(account, begin("lost"), { state: "unknown" });
+  begin("running");
+  t.mock.timers.tick(giveUpMs - 1);
+  own.end(account, begin("lost later"), { state: "unknown" });
+  assert.deepEqual(["lost", "running"].map(openOf), [1, 1]);
+  t.mock.timers.tick(1);
+  begin("next");
+  assert.deepEqual(["lost", "running", "lost later"].map(openOf), [0, 1, 1]);
 });
