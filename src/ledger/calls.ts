@@ -304,7 +304,9 @@ export function lookedAt(
 export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefined): void {
   const { nowMs } = change;
   const record = draft.value as PaymentRecord | undefined;
+  change.isRead = true;
   const end = (leased: Pick<OpenCall, "startedAt" | "leaseMs">) => {
+    change.isRead = false;
     const startedMs = Math.min(Number(leased.startedAt), nowMs);
     leased.startedAt = `${startedMs}`;
     leased.leaseMs = Math.min(leased.leaseMs, nowMs - startedMs);

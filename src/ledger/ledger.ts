@@ -60,7 +60,6 @@ import type {
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import {
-  type KeyRecord,
   keyRecordKey,
   ofRecordKey,
   type PaymentRecord,
@@ -320,33 +319,14 @@ export class Ledger implements EventLog, IntentStore {
    * process that began them is gone.
    */
   async endLeases(account: string): Promise<void> {
-    const of = this.#account(account);
-    const { kernel } = of;
-    const isKeyDone = ({ key, text }: StoredRecord) => {
-      try {
-        return of.understood(
-          key,
-          () => text !== "" && (JSON.parse(text) as KeyRecord).state === "done",
-        );
-      } catch (error) {
-        return passOver(error);
-      }
-    };
+    const { kernel } = this.#account(account);
     const found = await kernel.range([dueIndex], { limit: Number.MAX_SAFE_INTEGER });
     // Many at once, since each alone would wait for a sync of the disk; few enough to be answered in
     // time.
     for (let at = 0; at < found.length; at += leasesAtOnce) {
       const calls = await this.#callsOf(account, dueIndex, found.slice(at, at + leasesAtOnce));
-      const digests = calls.flatMap(({ keyDigest }) => keyDigest || []);
-      const { records } = await kernel.read(digests.map(keyRecordKey));
-      const done = new Set(records.filter(isKeyDone).map(({ key }) => key));
-      const isOver = ({ state, startedAtMs, keyDigest }: Intent) =>
-        state !== "running" &&
-        startedAtMs <= kernel.nowMs() &&
-        (keyDigest === "" || done.has(keyRecordKey(keyDigest)));
-      const left = calls.filter((intent) => !isOver(intent));
       await Promise.all(
-        left.map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver)),
+        calls.map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver)),
       );
     }
   }

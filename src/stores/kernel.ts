@@ -74,7 +74,6 @@ export interface StoredRecord {
 export interface Read {
   readonly records: readonly StoredRecord[];
   readonly bounds: Bounds;
-  readonly nowMs: number;
 }
 
 /** One step: everything in it is stored together. */

@@ -123,11 +123,7 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
   async read(keys: readonly string[]): Promise<Read> {
     const nowMs = this.nowMs();
     this.#sweep(nowMs);
-    return {
-      records: keys.map((key) => this.#recordOf(key, nowMs)),
-      bounds: this.#bounds(),
-      nowMs,
-    };
+    return { records: keys.map((key) => this.#recordOf(key, nowMs)), bounds: this.#bounds() };
   }
 
   async commit(commit: Commit): Promise<Committed> {

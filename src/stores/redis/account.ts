@@ -122,7 +122,7 @@ export class RedisAccount implements AccountKernel {
       const text = textOf(record.text, record.version, known);
       return { ...record, text, attachments };
     });
-    return { read: { records: found, bounds, nowMs: this.nowMs() }, isShown };
+    return { read: { records: found, bounds }, isShown };
   }
 
   async commit(commit: Commit): Promise<Committed> {

@@ -117,7 +117,7 @@ export function open(database: DatabaseSync): Operations {
           );
           return { key, version: record?.version ?? "", text: record?.text ?? "", attachments };
         });
-        return { records, bounds: boundsOf(of, floorOf(of, oldest)), nowMs };
+        return { records, bounds: boundsOf(of, floorOf(of, oldest)) };
       },
 
       page(
