@@ -10,7 +10,8 @@ import {
   refuseWhatOthersWrite,
 } from "./directory.ts";
 import { StoreRefused } from "./errors.ts";
-import { applicationId, migrations, numberOf } from "./schema.ts";
+import { refuseMoved } from "./notes.ts";
+import { layoutOf } from "./schema.ts";
 
 /** What is found in a gateway's data directory. */
 export interface Inspection {
@@ -56,13 +57,8 @@ function versionOf(file: string): number {
   try {
     database = new DatabaseSync(file, { readOnly: true });
     checkPages(database, "integrity_check");
-    const version = numberOf(database, "user_version");
-    if (version > 0 && numberOf(database, "application_id") !== applicationId) {
-      throw new StoreRefused(`${databaseFile} belongs to another program`);
-    }
-    if (version > migrations.length) {
-      throw new StoreRefused(`${databaseFile} was written by a newer gateway`);
-    }
+    const version = layoutOf(database);
+    if (version > 0) refuseMoved(database);
     return version;
   } catch (error) {
     throw error instanceof StoreRefused ? error : refusalOf(error);

@@ -14,24 +14,32 @@ export function addNote(database: DatabaseSync, note: Note): void {
     .run(note, new Date().toISOString());
 }
 
+/** @throws StoreRefused for a database that was moved: the state in Redis has changed since */
+export function refuseMoved(database: DatabaseSync): void {
+  const moved = timeOf(database, "moved");
+  if (moved === undefined) return;
+  throw new StoreRefused(
+    `was moved to Redis at ${moved}: set REDIS_URL instead, or take an empty directory`,
+  );
+}
+
 /**
  * Applies the notes on a database before it is used. A restored backup gets new epochs: clients
  * with old cursors then start again instead of missing the lost events.
- * @throws StoreRefused for a database that was moved: the state in Redis has changed since
+ * @throws StoreRefused as `refuseMoved`
  */
 export function heedNotes(database: DatabaseSync): void {
-  const found = database.prepare("SELECT value FROM facts WHERE name = ?");
-  const moved = found.get("moved" satisfies Note) as { value: string } | undefined;
-  if (moved) {
-    throw new StoreRefused(
-      `was moved to Redis at ${moved.value}: set REDIS_URL instead, or take an empty directory`,
-    );
-  }
-  if (!found.get("copied" satisfies Note)) return;
+  refuseMoved(database);
+  if (timeOf(database, "copied") === undefined) return;
   database.exec(`
     BEGIN IMMEDIATE;
     UPDATE accounts SET epoch = lower(hex(randomblob(4)));
     DELETE FROM facts WHERE name = 'copied';
     COMMIT;
   `);
+}
+
+function timeOf(database: DatabaseSync, note: Note): string | undefined {
+  const found = database.prepare("SELECT value FROM facts WHERE name = ?").get(note);
+  return (found as { value: string } | undefined)?.value;
 }

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { StoreRefused } from "./errors.ts";
 
 /** In the file's header: "PGW2". A file with tables but without it belongs to another program. */
-export const applicationId = 0x50_47_57_32;
+const applicationId = 0x50_47_57_32;
 
 /** "PGW1": the header of a layout that was never released. */
 const formerId = 0x50_47_57_31;
@@ -141,10 +141,10 @@ export const migrations: readonly string[] = [
 ];
 
 /**
- * Brings the file to the newest version of the schema, in one transaction.
+ * The version of the file's layout; 0 if it is empty.
  * @throws StoreRefused for a file of another program, or of a newer gateway
  */
-export function migrate(database: DatabaseSync, to: readonly string[] = migrations): void {
+export function layoutOf(database: DatabaseSync, newest = migrations.length): number {
   const found = numberOf(database, "application_id");
   const version = numberOf(database, "user_version");
   const { tables } = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as {
@@ -158,11 +158,20 @@ export function migrate(database: DatabaseSync, to: readonly string[] = migratio
   if (found !== applicationId && (found !== 0 || tables > 0)) {
     throw new StoreRefused("gateway.sqlite belongs to another program");
   }
-  if (version > to.length) {
+  if (version > newest) {
     throw new StoreRefused(
-      `gateway.sqlite has schema version ${version}, and this gateway knows ${to.length} at most: start the newer gateway that wrote it`,
+      `gateway.sqlite has schema version ${version}, and this gateway knows ${newest} at most: start the newer gateway that wrote it`,
     );
   }
+  return version;
+}
+
+/**
+ * Brings the file to the newest version of the schema, in one transaction.
+ * @throws StoreRefused as `layoutOf`
+ */
+export function migrate(database: DatabaseSync, to: readonly string[] = migrations): void {
+  const version = layoutOf(database, to.length);
   if (version === to.length) return;
   database.exec("BEGIN IMMEDIATE");
   try {
@@ -176,7 +185,6 @@ export function migrate(database: DatabaseSync, to: readonly string[] = migratio
   }
 }
 
-/** The value of a pragma that is a number. */
-export function numberOf(database: DatabaseSync, pragma: string): number {
+function numberOf(database: DatabaseSync, pragma: string): number {
   return Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] ?? 0);
 }

@@ -21,13 +21,18 @@ import { backUp } from "../../../src/stores/sqlite/backup.ts";
 import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.ts";
 import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
 import { inspectDirectory } from "../../../src/stores/sqlite/inspect.ts";
+import { addNote } from "../../../src/stores/sqlite/notes.ts";
 import { migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
 import { directory } from "./directories.ts";
 
 describe("the directory of the embedded store", { timeout: 60_000 }, () => {
-  const refused = (path: string, message: RegExp) =>
+  const refused = (
+    path: string,
+    message: RegExp,
+    open: (path: string) => unknown = openDirectory,
+  ) =>
     assert.throws(
-      () => openDirectory(path),
+      () => open(path),
       (error: unknown) => {
         assert(error instanceof StoreRefused, String(error));
         assert.match(error.message, message);
@@ -156,6 +161,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     foreign.exec("CREATE TABLE shopping (item TEXT)");
     foreign.close();
     refused(other, /belongs to another program/);
+    refused(other, /belongs to another program/, inspectDirectory);
     assert.match(readFileSync(file, "utf8"), /^a letter/);
   });
 
@@ -201,6 +207,15 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     database.exec("PRAGMA user_version = 99");
     close();
     refused(path, /schema version 99, and this gateway knows \d+ at most/);
+    refused(path, /schema version 99, and this gateway knows \d+ at most/, inspectDirectory);
+  });
+
+  it("is refused once it was moved to Redis", (t) => {
+    const path = directory(t);
+    const { database, close } = openDirectory(path);
+    addNote(database, "moved");
+    close();
+    for (const open of [openDirectory, inspectDirectory]) refused(path, /was moved to Redis/, open);
   });
 
   it("keeps an older version's data, and rolls back a migration that fails", (t) => {
