@@ -20,8 +20,8 @@ export interface Bounds {
   readonly tail: Cursor;
 }
 
-/** Before every event. */
-export const beginning: Position = { ms: 0, seq: 0 };
+/** The place before every event. */
+export const firstPlace = "0".repeat(18);
 
 /** Highest `seq` that a cursor can hold. */
 export const maxSeq = 0xff_ffff;
@@ -41,10 +41,8 @@ export function cursorOf(place: string, epoch: string): Cursor {
 
 /** The place of a cursor. */
 export function placeIn(cursor: Cursor): string {
-  return cursor.slice(0, placeLength);
+  return cursor.slice(0, firstPlace.length);
 }
-
-const placeLength = 18;
 
 /** Formats a position as a place: a cursor without its epoch. */
 export function placeOf({ ms, seq }: Position): string {
@@ -59,16 +57,12 @@ export function placeOf({ ms, seq }: Position): string {
 let lastMs = 0;
 let lastMsText = "000000000000";
 
-/** The position after a given one. It grows even if the clock stands still or is set back. */
-export function nextPosition({ ms, seq }: Position, nowMs: number): Position {
-  if (nowMs > ms) return { ms: nowMs, seq: 0 };
-  return seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 };
-}
-
-/** Like `nextPosition`, for a place. */
+/** The place after a given one. It grows even if the clock stands still or is set back. */
 export function nextPlace(place: string, nowMs: number): string {
   const ms = Number.parseInt(place.slice(0, 12), 16);
-  return placeOf(nextPosition({ ms, seq: Number.parseInt(place.slice(12), 16) }, nowMs));
+  const seq = Number.parseInt(place.slice(12), 16);
+  if (nowMs > ms) return placeOf({ ms: nowMs, seq: 0 });
+  return placeOf(seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 });
 }
 
 /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */

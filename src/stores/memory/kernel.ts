@@ -5,12 +5,11 @@ import type { Cursor } from "../cursor.ts";
 import {
   assertOf,
   type Bounds,
-  beginning,
+  cursorOf,
   decodeCursor,
-  encodeCursor,
+  firstPlace,
   newEpoch,
-  nextPosition,
-  type Position,
+  nextPlace,
   placeIn,
 } from "../cursor.ts";
 import {
@@ -105,9 +104,9 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
   /** The newest event of each topic. */
   readonly #topics = new Map<string, KeptEvent>();
   readonly #indexes = new Map<string, Map<string, number>>();
-  #position: Position = beginning;
+  #place = firstPlace;
   #instant = 0;
-  #floor = encodeCursor(beginning, this.#epoch);
+  #floor = cursorOf(firstPlace, this.#epoch);
   #tail = this.#floor;
   /** Most bytes of records, and most of events. */
   readonly #maxBytes: () => number;
@@ -279,8 +278,8 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
   }
 
   #store(topic: string, text: string, nowMs: number): Cursor {
-    this.#position = nextPosition(this.#position, nowMs);
-    const cursor = encodeCursor(this.#position, this.#epoch);
+    this.#place = nextPlace(this.#place, nowMs);
+    const cursor = cursorOf(this.#place, this.#epoch);
     this.#tail = cursor;
     const event = { cursor, text, topic } as KeptEvent;
     const before = this.#topics.get(topic);

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type Bounds, beginning, cursorOf, nextPlace, placeOf } from "../cursor.ts";
+import { type Bounds, cursorOf, firstPlace, nextPlace, placeOf } from "../cursor.ts";
 import {
   type Commit,
   type Committed,
@@ -37,13 +37,11 @@ export function open(database: DatabaseSync): Operations {
       known.set(name, account);
       return account;
     }
-    const first = placeOf(beginning);
-    return { id: -1, epoch: "", tail: first, floor: first, instant: 0 };
+    return { id: -1, epoch: "", tail: firstPlace, floor: firstPlace, instant: 0 };
   }
 
   function makeAccount(name: string, epoch: string): void {
-    const first = placeOf(beginning);
-    sql.makeAccount.run(name, epoch, first, first);
+    sql.makeAccount.run(name, epoch, firstPlace, firstPlace);
   }
 
   /** Events at or before this place are no longer kept. */

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Cursor } from "../../../src/stores/cursor.ts";
-import { beginning, encodeCursor, nextPosition } from "../../../src/stores/cursor.ts";
+import { cursorOf, firstPlace, nextPlace } from "../../../src/stores/cursor.ts";
 import { RedisFeed, type StoredPage } from "../../../src/stores/redis/feed.ts";
 
 const epoch = "00000000";
-const at = (ms: number): Cursor => encodeCursor(nextPosition(beginning, ms), epoch);
+const at = (ms: number): Cursor => cursorOf(nextPlace(firstPlace, ms), epoch);
 
 function page(tail: Cursor): StoredPage {
   return { rows: [], upTo: tail, stored: tail, bounds: { epoch, floor: at(0), tail } };

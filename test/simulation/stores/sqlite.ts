@@ -7,7 +7,7 @@ import { dueIndex } from "../../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
-import { beginning, placeOf } from "../../../src/stores/cursor.ts";
+import { firstPlace } from "../../../src/stores/cursor.ts";
 import type { RowPage } from "../../../src/stores/kernel.ts";
 import { createSqliteKernel } from "../../../src/stores/sqlite/kernel.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
@@ -61,7 +61,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
       return accounts.every((account) => disk.read("count", account, dueIndex) === 0);
     },
     async log(account): Promise<Event[]> {
-      const args = [placeOf(beginning), undefined, undefined, 100_000];
+      const args = [firstPlace, undefined, undefined, 100_000];
       const { rows } = disk.read("page", account, ...args) as RowPage;
       const { events: seal } = keyringOf(account);
       return rows.map(({ cursor, bytes }) =>
