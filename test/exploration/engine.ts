@@ -40,29 +40,22 @@ export function explore(space: Space, max: number): Found {
   // Memory that no state reaches is never touched.
   const words = new Int32Array((max + 1) * width);
   const parents = new Int32Array(max + 1);
-  let table = new Int32Array(1 << 16);
+  const table = new Int32Array(2 ** Math.ceil(Math.log2(3 * max)));
   let [count, steps, ends, isFull] = [0, 0, 0, false];
 
-  const slotOf = (state: Int32Array, start: number): number => {
+  /** The place of the state in `to`, unless others are there. */
+  const slotOf = (): number => {
     let hash = 0x9e3779b9;
-    for (let at = start; at < start + width; at++) {
-      hash = Math.imul(hash ^ state[at]!, 0x85ebca6b);
+    for (let at = 0; at < width; at++) {
+      hash = Math.imul(hash ^ to[at]!, 0x85ebca6b);
       hash ^= hash >>> 15;
     }
     hash = Math.imul(hash, 0xc2b2ae35);
     return (hash ^ (hash >>> 13)) & (table.length - 1);
   };
-  const grow = () => {
-    table = new Int32Array(table.length * 4);
-    for (let n = 1; n <= count; n++) {
-      let slot = slotOf(words, (n - 1) * width);
-      while (table[slot] !== 0) slot = (slot + 1) & (table.length - 1);
-      table[slot] = n;
-    }
-  };
   /** Adds the state in `to`, unless it is known. */
   const isNew = (parent: number): boolean => {
-    let slot = slotOf(to, 0);
+    let slot = slotOf();
     for (let known = table[slot]!; known !== 0; known = table[slot]!) {
       let i = 0;
       for (let at = (known - 1) * width; i < width && words[at + i] === to[i]; ) i++;
@@ -77,7 +70,6 @@ export function explore(space: Space, max: number): Found {
     for (let i = 0; i < width; i++) words[at + i] = to[i]!;
     parents[count] = parent;
     table[slot] = ++count;
-    if (count * 2 > table.length) grow();
     return true;
   };
   const enter = (n: number) => {
