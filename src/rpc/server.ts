@@ -18,7 +18,7 @@ import { createRequestListener } from "./request-listener.ts";
 import type { Identify } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
 import { createReflection, reflectionServices } from "./services/reflection.ts";
-import { implementations, services } from "./services/routes.ts";
+import { implementation, services } from "./services/routes.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -99,8 +99,9 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const all = [...services, Health, ...reflectionServices];
   const health = createHealth(all, limits.healthWatchMs);
   const reflection = createReflection(all, { admission, report, streamMs: limits.reflectionMs });
+  const implemented = implementation(core);
   const methods = createMethods(
-    implementations(core),
+    services.map((service) => [service, implemented]),
     [[Health, health.service], ...reflection],
     limits,
     { core, identify, log, report, intake, requestTimeoutMs: limits.requestTimeoutMs },

@@ -19,6 +19,7 @@ import {
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer, type RpcServer, type RpcServerOptions } from "../../src/rpc/server.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
 
 /** A certificate that only tests trust, and its key. */
@@ -234,15 +235,13 @@ function fakeCore(answers: Partial<Core>, calls: CoreCall[]): Core {
     rateLimit: () => ({ limit: 10, remaining: 7, remainingForReads: 7, resetSeconds: 1 }),
     ...answers,
   };
-  return new Proxy(core as Core, {
-    get(target, name: keyof Core) {
-      if (name === "rateLimit") return target[name];
-      return (request: never, call: never) => {
-        calls.push({ method: name, request, call });
-        const answer = target[name] as ((...args: never[]) => unknown) | undefined;
-        if (!answer) throw new GatewayError("UNIMPLEMENTED", `the core has no ${name}`);
-        return answer(request, call);
-      };
-    },
-  });
+  const recorded = (name: keyof Core) => (request: never, call: never) => {
+    calls.push({ method: name, request, call });
+    const answer = core[name] as ((...args: never[]) => unknown) | undefined;
+    if (!answer) throw new GatewayError("UNIMPLEMENTED", `the core has no ${name}`);
+    return answer(request, call);
+  };
+  const names = services.flatMap(({ methods }) => methods.map(({ localName }) => localName));
+  const all = names.map((name) => [name, recorded(name as keyof Core)]);
+  return { ...core, ...Object.fromEntries(all) };
 }

@@ -7,7 +7,6 @@ import { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
-import type { Implemented } from "../methods.ts";
 import type { ServiceCall } from "../served-call.ts";
 import { eventStream } from "./event-stream.ts";
 
@@ -21,17 +20,33 @@ export type Implementation<Service extends DescService, Context = ServiceCall> =
     : never;
 };
 
-function paymentService(core: Core): Implementation<typeof PaymentService> {
+/** The services of the contract, all of which require an identified caller. */
+export const services = [
+  PaymentService,
+  PayoutService,
+  WalletService,
+  SubscriptionService,
+  OperationService,
+  EventService,
+] as const satisfies readonly DescService[];
+
+type Services = Implementation<typeof PaymentService> &
+  Implementation<typeof PayoutService> &
+  Implementation<typeof WalletService> &
+  Implementation<typeof SubscriptionService> &
+  Implementation<typeof OperationService> &
+  Implementation<typeof EventService>;
+
+/**
+ * What implements the services: a method is the use case of the core that has its name. Those whose
+ * answer has another form stand here.
+ */
+export function implementation(core: Core): Services {
   return {
-    createPayment: (request, call) => core.createPayment(request, call),
-    createRecurrentPayment: (request, call) => core.createRecurrentPayment(request, call),
-    confirmPayment: (request, call) => core.confirmPayment(request, call),
+    ...core,
     async resendCallback(request, call) {
       await core.resendCallback(request, call);
       return {};
-    },
-    getPayment(request, call) {
-      return core.getPayment(request, call);
     },
     async listPayments(request, call) {
       const page = await core.listPayments(request, call);
@@ -40,13 +55,6 @@ function paymentService(core: Core): Implementation<typeof PaymentService> {
     watchPayment(request, call) {
       return eventStream((call) => core.watchPayment(request, call), call, request);
     },
-  };
-}
-
-function payoutService(core: Core): Implementation<typeof PayoutService> {
-  return {
-    requestPayout: (request, call) => core.requestPayout(request, call),
-    getPayout: (request, call) => core.getPayout(request, call),
     async listPayouts(request, call) {
       const page = await core.listPayouts(request, call);
       return { payouts: rowsOf(page), ...nextOf(page) };
@@ -54,11 +62,13 @@ function payoutService(core: Core): Implementation<typeof PayoutService> {
     watchPayout(request, call) {
       return eventStream((call) => core.watchPayout(request, call), call, request);
     },
-  };
-}
-
-function walletService(core: Core): Implementation<typeof WalletService> {
-  return {
+    streamEvents(request, call) {
+      return eventStream((call) => core.streamEvents(request, call), call, request);
+    },
+    async listEvents(request, call) {
+      const page = await core.listEvents(request, call);
+      return { events: page.edges.map(({ node }) => node), ...nextOf(page) };
+    },
     async findWalletItems(request, call) {
       return { items: await core.findWalletItems(request, call) };
     },
@@ -69,34 +79,9 @@ function walletService(core: Core): Implementation<typeof WalletService> {
       const { $typeName: _, $unknown: __, ...deleted } = await core.deleteWalletItem(request, call);
       return deleted;
     },
-  };
-}
-
-function subscriptionService(core: Core): Implementation<typeof SubscriptionService> {
-  return {
-    updateSubscription: (request, call) => core.updateSubscription(request, call),
-    deactivateSubscription: (request, call) => core.deactivateSubscription(request, call),
-  };
-}
-
-function operationService(core: Core): Implementation<typeof OperationService> {
-  return {
     async getOperation(request, call) {
       return { operation: await core.getOperation(request, call) };
     },
-  };
-}
-
-function eventService(core: Core): Implementation<typeof EventService> {
-  return {
-    streamEvents(request, call) {
-      return eventStream((call) => core.streamEvents(request, call), call, request);
-    },
-    async listEvents(request, call) {
-      const page = await core.listEvents(request, call);
-      return { events: page.edges.map(({ node }) => node), ...nextOf(page) };
-    },
-    createWatchToken: (request, call) => core.createWatchToken(request, call),
   };
 }
 
@@ -110,21 +95,4 @@ function rowsOf<Of extends Message>({ edges }: Listing<Of>) {
 
 function nextOf({ endCursor }: History | Listing<unknown>) {
   return endCursor === undefined ? {} : { nextPageToken: endCursor };
-}
-
-/** Each service of the contract with what implements it: a method is one use case of the core. */
-const implementors = [
-  [PaymentService, paymentService],
-  [PayoutService, payoutService],
-  [WalletService, walletService],
-  [SubscriptionService, subscriptionService],
-  [OperationService, operationService],
-  [EventService, eventService],
-] as const;
-
-/** The services of the contract, all of which require an identified caller. */
-export const services: readonly DescService[] = implementors.map(([service]) => service);
-
-export function implementations(core: Core): readonly Implemented[] {
-  return implementors.map(([service, implement]) => [service, implement(core)]);
 }
