@@ -6,7 +6,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { createRedisBucket } from "../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket } from "../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisConnector } from "../src/redis/connect.ts";
 import { accountKeys } from "../src/redis/keys.ts";
 import { Secret } from "../src/secrets/secret.ts";
@@ -48,7 +48,7 @@ async function plainTake({ client }: RedisConnector) {
 }
 
 async function bucketTake({ client }: RedisConnector, initialLimit = 1_000_000) {
-  const bucket = createRedisBucket({
+  const bucket = new QueuedBucket({
     client,
     keys: accountKeys("bench", "default"),
     replicaId: randomUUID(),

@@ -2,8 +2,8 @@ import type { Config } from "../config/config.ts";
 import { ofAccount } from "../errors.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { Ledger } from "../ledger/ledger.ts";
-import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
 import type { Logger, Report } from "../report.ts";
+import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { createMemoryKernel } from "../stores/memory/kernel.ts";
 import { createSqliteKernel } from "../stores/sqlite/kernel.ts";
@@ -93,7 +93,7 @@ async function sqliteStores(
 
 /** Without Redis each process has the whole rate budget. */
 function ownBudgets({ rateLimit }: Config): Stores["bucketOf"] {
-  return (account, report) => createLocalBucket({ ...rateLimit, account, report });
+  return (account, report) => new QueuedBucket({ ...rateLimit, account, report });
 }
 
 /** The store's thread has a longer limit of its own. */

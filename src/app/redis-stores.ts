@@ -3,8 +3,8 @@ import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { expiringIndexes } from "../ledger/listing.ts";
-import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
 import { inWords, isAway, storeAway } from "../redis/ask.ts";
+import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -85,7 +85,7 @@ export async function redisStores(
     // The gateway still serves while Redis is away.
     notReady: () => [],
     bucketOf: (account, report) =>
-      createRedisBucket({
+      new QueuedBucket({
         client: redis.client,
         keys: accountKeys(prefix, account),
         ...{ ...config.rateLimit, account, report, replicaId },

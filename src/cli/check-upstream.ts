@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { GatewayError } from "../errors.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { systemCode } from "../net/system-errors.ts";
-import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
+import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
 import { reportTo } from "../report.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
@@ -24,7 +24,7 @@ export async function checkUpstream(
   signal: AbortSignal,
 ): Promise<Finding> {
   const { ok, warning, failed } = findings(`upstream ${account.name}`);
-  const bucket = createLocalBucket(rateLimit);
+  const bucket = new QueuedBucket(rateLimit);
   let accepted: boolean | undefined;
   const upstream = createUpstream({
     account,

@@ -34,21 +34,14 @@ export interface LocalBucketOptions extends TokenBucketOptions {
   readonly clock?: Clock;
 }
 
-/** A token bucket in this process's memory, for one process alone. */
-export function createLocalBucket(options: LocalBucketOptions): TokenBucket {
-  return new QueuedBucket(options);
-}
-
 export interface RedisBucketOptions
   extends LocalBucketOptions,
     Pick<SharedBudgetOptions, "client" | "keys" | "replicaId"> {}
 
-/** The token bucket that all replicas share through Redis. Closing it does not close the client. */
-export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
-  return new QueuedBucket(options);
-}
-
 /**
+ * A token bucket in this process's memory, for one process alone, or with RedisBucketOptions the one
+ * that all replicas share through Redis. Closing it does not close the client.
+ *
  * Calls queue in this process; tokens come from Redis or from a budget in this process's memory.
  *
  * One request at a time goes to Redis for all waiting calls, so that under load one round trip
@@ -60,7 +53,7 @@ export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
  * Whatever happens sets off one wake-up (`#wake`), which serves the calls that can be served, asks
  * Redis if that is due, and sets the alarm for the next thing to do.
  */
-class QueuedBucket implements TokenBucket {
+export class QueuedBucket implements TokenBucket {
   readonly #options: LocalBucketOptions;
   readonly #account: string;
   readonly #report: Report;

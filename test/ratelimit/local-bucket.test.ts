@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { TakeOptions, TokenBucket } from "../../src/ratelimit/bucket.ts";
-import { createLocalBucket } from "../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { reportTo } from "../../src/report.ts";
 import { testTokenBucket } from "../contracts/token-bucket.ts";
 import { settled, VirtualClock } from "./virtual-clock.ts";
 
-testTokenBucket("the local bucket", (clock, options) => createLocalBucket({ ...options, clock }));
+testTokenBucket("the local bucket", (clock, options) => new QueuedBucket({ ...options, clock }));
 
 describe("the local bucket", () => {
   const take = (bucket: TokenBucket, options: Partial<TakeOptions> = {}) =>
@@ -14,7 +14,7 @@ describe("the local bucket", () => {
 
   it("keeps the reserve from a burst of reads until tokens come back", async () => {
     const clock = new VirtualClock();
-    const bucket = createLocalBucket({ initialLimit: 10, reserve: 0.3, maxWaitMs: 5_000, clock });
+    const bucket = new QueuedBucket({ initialLimit: 10, reserve: 0.3, maxWaitMs: 5_000, clock });
     for (let call = 0; call < 30; call++) void take(bucket).catch(() => {});
     await clock.run(700);
     const { remaining, remainingForReads } = bucket.status();
@@ -28,7 +28,7 @@ describe("the local bucket", () => {
 
   it("keeps one timer however many calls wait, and none when no call waits", async () => {
     const clock = new VirtualClock();
-    const bucket = createLocalBucket({ initialLimit: 10, reserve: 0, maxWaitMs: 60_000, clock });
+    const bucket = new QueuedBucket({ initialLimit: 10, reserve: 0, maxWaitMs: 60_000, clock });
     const callers = Array.from({ length: 300 }, () => new AbortController());
     let left = 0;
     for (const { signal } of callers) void take(bucket, { signal }).catch(() => left++);
@@ -47,7 +47,7 @@ describe("the local bucket", () => {
       epoch: () => time.epoch(),
       after: (ms: number, run: () => void) => time.after(ms + 5, run),
     };
-    const bucket = createLocalBucket({ initialLimit: 100, reserve: 0, maxWaitMs: 20_000, clock });
+    const bucket = new QueuedBucket({ initialLimit: 100, reserve: 0, maxWaitMs: 20_000, clock });
     let served = 0;
     for (let call = 0; call < 1_500; call++) void take(bucket).then(() => served++);
     await time.run(10_000);
@@ -57,7 +57,7 @@ describe("the local bucket", () => {
   it("reports waits, refusals and rejections", async () => {
     const told: string[] = [];
     const clock = new VirtualClock();
-    const bucket = createLocalBucket({
+    const bucket = new QueuedBucket({
       ...{ initialLimit: 1, reserve: 0, maxWaitMs: 5_000, clock, account: "shop" },
       report: reportTo({
         tokenAsked: ({ account, priority }) => void told.push(`${account}: ${priority} waits`),

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../src/ratelimit/clock.ts";
-import { createLocalBucket, createRedisBucket } from "../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { type Report, reportTo } from "../../src/report.ts";
@@ -213,7 +213,7 @@ const NEWS_MS = 20;
 
 function bucketOnRedis({ id, account, limit, client, ...replica }: Replica) {
   assert.ok(client);
-  return createRedisBucket({
+  return new QueuedBucket({
     ...{ ...replica, client },
     keys: accountKeys("test", account),
     replicaId: id,
@@ -224,7 +224,7 @@ function bucketOnRedis({ id, account, limit, client, ...replica }: Replica) {
 
 /** A bucket that shares with no other replica. */
 export function localBucket({ limit, reserve, clock }: Replica): TokenBucket {
-  return createLocalBucket({ initialLimit: limit, reserve, maxWaitMs: 1_500, clock });
+  return new QueuedBucket({ initialLimit: limit, reserve, maxWaitMs: 1_500, clock });
 }
 
 /** Most requests that arrived in any second. */

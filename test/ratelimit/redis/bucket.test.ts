@@ -2,10 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
 import type { Priority, TokenBucket } from "../../../src/ratelimit/bucket.ts";
-import {
-  createRedisBucket,
-  type RedisBucketOptions,
-} from "../../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket, type RedisBucketOptions } from "../../../src/ratelimit/queued-bucket.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { type Report, reportTo } from "../../../src/report.ts";
@@ -32,7 +29,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
   after(() => clearInterval(alive));
 
   const create = (options: Partial<RedisBucketOptions> = {}) =>
-    createRedisBucket({
+    new QueuedBucket({
       client: redis.client,
       keys: accountKeys("test", randomUUID()),
       replicaId: randomUUID(),
@@ -58,7 +55,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     it("learn the limit from each other's answers, in a cluster too", async (t) => {
       const { client } = closing(t, await connected(cluster.url));
       const { replicas } = replicasOf(t, 2, { client, initialLimit: 10 });
-      const [one, other] = replicas as [TokenBucket, TokenBucket];
+      const [one, other] = replicas as [QueuedBucket, QueuedBucket];
       (await take(one)).observe({ limit: "20", remaining: "3", reset: "1" });
       await until(async () => other.status().limit === 20);
     });

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { describe, it } from "node:test";
 import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../../src/ratelimit/clock.ts";
-import { createLocalBucket, createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { seeded } from "../../random.ts";
@@ -29,14 +29,14 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
 
   const homes = {
     "in one process": (limit: number, _: VirtualClock, clock: Clock): TokenBucket[] => [
-      createLocalBucket({ ...bucketOptions, initialLimit: limit, clock }),
+      new QueuedBucket({ ...bucketOptions, initialLimit: limit, clock }),
     ],
     "over three replicas": (limit: number, time: VirtualClock, clock: Clock): TokenBucket[] => {
       const keys = accountKeys("test", randomUUID());
       const client = redisOn(time, redis.client, roundTripMs);
       return Array.from({ length: 3 }, (_, nth) => {
         const replica = { client, keys, replicaId: `replica ${nth}`, clock };
-        return createRedisBucket({ ...bucketOptions, ...replica, initialLimit: limit });
+        return new QueuedBucket({ ...bucketOptions, ...replica, initialLimit: limit });
       });
     },
   };

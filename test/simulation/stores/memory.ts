@@ -4,7 +4,7 @@ import { dueIndex } from "../../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
-import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import type { AccountKernel, Kernel } from "../../../src/stores/kernel.ts";
 import { createMemoryKernel } from "../../../src/stores/memory/kernel.ts";
 import { type Account, accounts } from "../merchant.ts";
@@ -54,7 +54,7 @@ export function localBuckets({ perSecond, maxWaitMs }: StoreOptions): ReplicaSto
   return (account) => {
     const bucket =
       buckets.get(account) ??
-      asNobody(() => createLocalBucket({ initialLimit: perSecond, reserve: 0.2, maxWaitMs }));
+      asNobody(() => new QueuedBucket({ initialLimit: perSecond, reserve: 0.2, maxWaitMs }));
     buckets.set(account, bucket);
     return remoteBucket(bucket);
   };

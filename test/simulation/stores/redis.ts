@@ -3,7 +3,7 @@ import { dueIndex } from "../../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import { expiringIndexes } from "../../../src/ledger/listing.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
-import { createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../../../src/redis/ask.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
@@ -46,7 +46,7 @@ export function createRedisStores(options: StoreOptions): Stores {
       return {
         ...{ log: ledger, intents: ledger },
         bucketOf: (account) =>
-          createRedisBucket({
+          new QueuedBucket({
             ...{ client, keys: keysOf(account), replicaId: `${process.name}.${opened++}` },
             ...{ initialLimit: perSecond, reserve: 0.2, maxWaitMs },
           }),
