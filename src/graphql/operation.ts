@@ -2,7 +2,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { Slot } from "../net/admission.ts";
 import type { Logger, Report } from "../report.ts";
-import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
+import { type Attributes, knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { retryAfterSeconds } from "./errors.ts";
 import { Live } from "./live.ts";
@@ -206,18 +206,25 @@ const serverFailures: ReadonlySet<string> = new Set([
   "DEADLINE_EXCEEDED",
 ]);
 
-/** Starts the span of an operation, below the span that the request's headers name. */
-export function startOperationSpan(
+/** Starts the span of an operation. */
+export function startOperationSpan(tracing: Tracing, request: IncomingRequest): Span {
+  const address = { "http.route": "/graphql", "url.path": "/graphql" };
+  return startHttpSpan(tracing, request, "GraphQL Operation", address);
+}
+
+/** Starts the span of a request, below the span that its headers name. */
+export function startHttpSpan(
   tracing: Tracing,
   { method = "GET", headers, httpVersion }: IncomingRequest,
+  name: string,
+  address: Attributes,
 ): Span {
-  return tracing.start("GraphQL Operation", {
+  return tracing.start(name, {
     kind: "server",
     parent: (name) => headers[name]?.toString(),
     attributes: () => ({
+      ...address,
       "http.request.method": knownMethodOf(method) ?? "_OTHER",
-      "http.route": "/graphql",
-      "url.path": "/graphql",
       "url.scheme": "http",
       "network.protocol.name": "http",
       "network.protocol.version": httpVersion,

@@ -161,23 +161,27 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     await sendAnswer({ ...answered, headers }, response, heartbeats);
   }
 
+  function cutIfFailed(answering: Promise<void>, response: ServerResponse): void {
+    answering.catch((error) => {
+      if (!response.destroyed) log.error({ err: error }, "response not sent");
+      response.destroy();
+    });
+  }
+
   return {
     handle(request, response) {
       const incoming = intake.body(request, request.socket, cut);
       overload.enterByHttp(request, response, (slot) => {
         const span = startOperationSpan(tracing, request);
-        span.run(() =>
-          answer(request, response, incoming, span, slot).catch((error) => {
-            if (!response.destroyed) log.error({ err: error }, "response not sent");
-            response.destroy();
-          }),
-        );
+        span.run(() => cutIfFailed(answer(request, response, incoming, span, slot), response));
       });
     },
     handleWatch(request, response) {
       // A watch has no body: what comes is discarded, also while it waits for its turn.
       request.resume();
-      overload.enterByHttp(request, response, (slot) => watch(request, response, slot));
+      overload.enterByHttp(request, response, (slot) =>
+        cutIfFailed(watch(request, response, slot), response),
+      );
     },
     attachWebSocket: (server, misdirection) => serveWebSockets(server, edge, misdirection),
     endCalls(reason) {

@@ -12,6 +12,7 @@ import { credentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, problemOf, problemType } from "../errors.ts";
 import { Live } from "../live.ts";
+import { startHttpSpan } from "../operation.ts";
 import { deliveries } from "../schema/stream.ts";
 import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
@@ -25,15 +26,11 @@ import { plainEvents } from "./stream-format.ts";
  */
 export function createWatchEndpoint(
   edge: Edge,
-): (request: IncomingMessage, response: ServerResponse, slot: Slot) => void {
+): (request: IncomingMessage, response: ServerResponse, slot: Slot) => Promise<void> {
   const { core, identify, log, tracing, formatError, corsOrigins, heartbeats } = edge;
   const format = plainEvents((error) => formatError(error).message);
 
-  async function answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    slot: Slot,
-  ): Promise<void> {
+  return async (request, response, slot) => {
     const startedMs = performance.now();
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
@@ -46,17 +43,8 @@ export function createWatchEndpoint(
     let failure: unknown;
     const method = knownMethodOf(request.method ?? "");
     const route = kind && `/watch/${kinds[kind].resource}/{external_id}`;
-    const span = tracing.start([method ?? "HTTP", route].filter(Boolean).join(" "), {
-      kind: "server",
-      parent: (name) => request.headers[name]?.toString(),
-      attributes: {
-        "http.request.method": method ?? "_OTHER",
-        "http.route": route,
-        "url.scheme": "http",
-        "network.protocol.name": "http",
-        "network.protocol.version": request.httpVersion,
-      },
-    });
+    const name = [method ?? "HTTP", route].filter(Boolean).join(" ");
+    const span = startHttpSpan(tracing, request, name, { "http.route": route });
 
     response.on("close", () => {
       if (response.writableFinished) settle();
@@ -146,13 +134,6 @@ export function createWatchEndpoint(
         await stream.blocks.return();
         refuse(live.failure?.error);
       }
-    });
-  }
-
-  return (request, response, slot) => {
-    answer(request, response, slot).catch((error) => {
-      if (!response.destroyed) log.error({ err: error }, "response not sent");
-      response.destroy();
     });
   };
 }
