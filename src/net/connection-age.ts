@@ -1,16 +1,8 @@
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { GatewayError } from "../errors.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
 import { maxTimerMs } from "./timer.ts";
-
-export interface AgeLimits {
-  /** How long a connection takes new calls, give or take a tenth, in milliseconds; 0: for ever. */
-  readonly maxConnectionAgeMs: number;
-  /** How long the streams of a connection go on after that, in milliseconds. */
-  readonly connectionAgeGraceMs: number;
-  /** Longest a unary call may take, whatever its caller asks for, in milliseconds. */
-  readonly maxUnaryTimeoutMs: number;
-}
 
 /** The age of one connection. */
 export interface ConnectionAge {
@@ -29,7 +21,7 @@ export interface ConnectionAge {
  * @param onOld called when it must accept no new calls; calls in flight go on
  */
 export function ageConnection(
-  limits: AgeLimits,
+  limits: ConnectionLimits,
   socket: Socket,
   onOld: () => void = () => {},
 ): ConnectionAge {
@@ -69,19 +61,12 @@ function tooOld(): GatewayError {
   );
 }
 
-export interface KeepAlive {
-  /** How often an HTTP/2 connection is checked by PING, in milliseconds; 0: never. */
-  readonly keepAliveIntervalMs: number;
-  /** How long the peer may take to acknowledge a PING, in milliseconds. */
-  readonly keepAliveTimeoutMs: number;
-}
-
 /**
  * Checks a session by PING, and cuts it if its peer has vanished without closing it. TCP alone
  * would notice only when data is sent to the peer, and then only after minutes.
  */
-export function keepAlive(session: Http2Session, socket: Socket, times: KeepAlive): void {
-  const { keepAliveIntervalMs, keepAliveTimeoutMs } = times;
+export function keepAlive(session: Http2Session, socket: Socket, limits: ConnectionLimits): void {
+  const { keepAliveIntervalMs, keepAliveTimeoutMs } = limits;
   if (keepAliveIntervalMs === 0) return;
   let timer: NodeJS.Timeout;
 

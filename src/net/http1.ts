@@ -6,7 +6,7 @@ import type { Cut, OnCut } from "./cut.ts";
 import type { Intake } from "./intake.ts";
 import { isAuthority } from "./request-head.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
-import { createUnreadAnswers, defaultUnreadLimits } from "./unread-answers.ts";
+import { createUnreadAnswers } from "./unread-answers.ts";
 
 /**
  * Most unanswered requests of one HTTP/1.1 connection: hardly any client pipelines, and Node would
@@ -22,7 +22,7 @@ export function limitHttp1(
   onCut: OnCut,
 ): PassesHttp1 {
   const passes = guardHttp1(server, onCut);
-  const unread = createUnreadAnswers(defaultUnreadLimits, budget, onCut);
+  const unread = createUnreadAnswers(budget, onCut);
   limitConnections(server, counts, onCut, () => server.closeIdleConnections());
   server.once("close", unread.close);
   // What a connection has sent until it is accepted is read in a turn of its own.

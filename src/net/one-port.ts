@@ -4,24 +4,19 @@ import type { Socket } from "node:net";
 import net from "node:net";
 import tls from "node:tls";
 import { UnderWay } from "../collections/under-way.ts";
-import {
-  type AgeLimits,
-  ageConnection,
-  type ConnectionAge,
-  type KeepAlive,
-  keepAlive,
-} from "./connection-age.ts";
-import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
+import { ageConnection, type ConnectionAge, keepAlive } from "./connection-age.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
+import { acceptBacklog, limitConnections } from "./connections.ts";
 import type { OnCut } from "./cut.ts";
 import { cutHttp1, guardHttp1, http1Options } from "./http1.ts";
 import type { Intake } from "./intake.ts";
 import { createPenalties } from "./penalties.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
-import { createSessionGuard, type IdleLimit, type SessionLimits } from "./session-guard.ts";
+import { createSessionGuard } from "./session-guard.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
 import { firstAllowance } from "./stream-allowance.ts";
 import { closed, reasonOf, systemCode } from "./system-errors.ts";
-import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
+import { createUnreadAnswers } from "./unread-answers.ts";
 
 export interface OnePortOptions {
   readonly listener: (head: RequestHead) => void;
@@ -50,23 +45,6 @@ export interface Tls {
   readonly clientCa?: string;
 }
 
-export interface ConnectionLimits
-  extends AgeLimits,
-    KeepAlive,
-    SessionLimits,
-    IdleLimit,
-    UnreadLimits,
-    ConnectionCounts {
-  /** Longest until a connection shows its HTTP version, TLS handshake included, in milliseconds. */
-  readonly sniffTimeoutMs: number;
-  /** Longest the headers of an HTTP/1.1 request may take, in milliseconds. */
-  readonly headersTimeoutMs: number;
-  /** Longest an HTTP/1.1 request may take to arrive, body included, in milliseconds. */
-  readonly requestTimeoutMs: number;
-  /** Largest headers of a request, in bytes. */
-  readonly maxHeaderBytes: number;
-}
-
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
 export function createOnePort(options: OnePortOptions) {
   const { limits, intake, onCut = () => {} } = options;
@@ -77,7 +55,7 @@ export function createOnePort(options: OnePortOptions) {
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
   const penalties = createPenalties();
   const guard = createSessionGuard(limits, onCut, penalties);
-  const unread = createUnreadAnswers(limits, intake.budget, onCut);
+  const unread = createUnreadAnswers(intake.budget, onCut, limits);
   const cutForPieces = cutHttp1(onCut);
   const cutSocket = (socket: net.Socket) => {
     penalties.add(socket.remoteAddress ?? "");

@@ -1,35 +1,10 @@
 import { constants, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
-import { createAllowance, type Rate } from "./allowance.ts";
+import { createAllowance } from "./allowance.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
 import type { Cut, OnCut } from "./cut.ts";
 import type { Penalties } from "./penalties.ts";
-import { allowStreams, type StreamAllowance, type StreamLimits } from "./stream-allowance.ts";
-
-export interface SessionLimits extends StreamLimits {
-  /** Calls that a client may reset on one connection. Beyond it, the connection is cut. */
-  readonly resets: Rate;
-  /** PINGs on one connection. Tools that measure a connection's speed send some with its data. */
-  readonly pings: Rate;
-  /** SETTINGS frames on one connection; a client usually sends one at its start. */
-  readonly settings: Rate;
-  /** How long a connection may stay open after its session was closed, in milliseconds. */
-  readonly lingerMs: number;
-}
-
-export interface IdleLimit {
-  /** How long a connection without a call is kept open, in milliseconds. */
-  readonly idleTimeoutMs: number;
-}
-
-export const defaultSessionLimits: SessionLimits = {
-  initialConcurrentStreams: 100,
-  maxConcurrentStreams: 1000,
-  // Node's own rate of 33 a second would hit a busy service whose calls merely time out one by one.
-  resets: { burst: 1_000, perSecond: 200 },
-  pings: { burst: 2_000, perSecond: 100 },
-  settings: { burst: 100, perSecond: 1 },
-  lingerMs: 5_000,
-};
+import { allowStreams, type StreamAllowance } from "./stream-allowance.ts";
 
 /**
  * Cuts HTTP/2 sessions for what nghttp2 and Node allow. These cut by themselves: more than 8
@@ -39,11 +14,7 @@ export const defaultSessionLimits: SessionLimits = {
  * that only connects, or that sends headers without end, and they wait for ever until a client closes
  * a connection that they closed. PINGs do not keep a session open.
  */
-export function createSessionGuard(
-  limits: SessionLimits & IdleLimit,
-  onCut: OnCut,
-  penalties: Penalties,
-) {
+export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut, penalties: Penalties) {
   interface Guarded {
     readonly socket: Socket;
     readonly allowance: StreamAllowance;

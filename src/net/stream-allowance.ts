@@ -1,15 +1,9 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { UnderWay } from "../collections/under-way.ts";
-
-export interface StreamLimits {
-  /** Most calls at once on a new HTTP/2 connection. Clients rely on at least this many. */
-  readonly initialConcurrentStreams: number;
-  /** Most calls at once that an HTTP/2 connection can reach. */
-  readonly maxConcurrentStreams: number;
-}
+import type { ConnectionLimits } from "./connection-limits.ts";
 
 /** The limit on concurrent streams that clients receive when they connect. */
-export function firstAllowance(limits: StreamLimits): number {
+export function firstAllowance(limits: ConnectionLimits): number {
   return Math.min(limits.initialConcurrentStreams, limits.maxConcurrentStreams);
 }
 
@@ -24,7 +18,7 @@ export type StreamAllowance = ReturnType<typeof allowStreams>;
  * maximum, a client that reconnects with a thousand watches has all of them open within a few
  * seconds, and a flood stays at the first limit.
  */
-export function allowStreams(session: ServerHttp2Session, limits: StreamLimits) {
+export function allowStreams(session: ServerHttp2Session, limits: ConnectionLimits) {
   const { maxConcurrentStreams } = limits;
   const first = firstAllowance(limits);
   const open = new UnderWay<{ readonly stream: ServerHttp2Stream; readonly sinceMs: number }>();

@@ -1,17 +1,9 @@
 import { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { UnderWay } from "../collections/under-way.ts";
+import { type ConnectionLimits, defaultConnectionLimits } from "./connection-limits.ts";
 import type { OnCut } from "./cut.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
-
-export interface UnreadLimits {
-  /** How long a client may read nothing of a response that waits for it, in milliseconds. */
-  readonly unreadTimeoutMs: number;
-}
-
-export const defaultUnreadLimits: UnreadLimits = {
-  unreadTimeoutMs: 30_000,
-};
 
 type WritableResponse = ServerResponse | ServerHttp2Stream;
 
@@ -20,9 +12,9 @@ type WritableResponse = ServerResponse | ServerHttp2Stream;
  * closed. A stream without unsent bytes is not cut. Their bytes count against the budget.
  */
 export function createUnreadAnswers(
-  { unreadTimeoutMs }: UnreadLimits,
   budget: MemoryBudget,
   onCut: OnCut,
+  { unreadTimeoutMs }: ConnectionLimits = defaultConnectionLimits,
 ) {
   const watched = new UnderWay<WritableResponse>();
   const bytesOf = ({ writableLength }: WritableResponse) => writableLength;

@@ -5,10 +5,10 @@ import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind, Slot } from "../net/admission.ts";
-import type { AgeLimits } from "../net/connection-age.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
 import { maxTimerMs } from "../net/timer.ts";
+import type { RpcLimits } from "./limits.ts";
 import { compressions, streamRequestOf, unaryRequestOf } from "./protocols.ts";
 import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
@@ -27,11 +27,6 @@ export interface Methods {
 /** A service, and the functions that implement its methods. */
 export type Implemented = readonly [DescService, object];
 
-export interface MethodLimits extends Pick<AgeLimits, "maxUnaryTimeoutMs"> {
-  /** Largest request message, in bytes, before and after decompression. */
-  readonly readMaxBytes: number;
-}
-
 /**
  * @param services those that require an identified caller
  * @param openServices those that need no credentials
@@ -39,7 +34,7 @@ export interface MethodLimits extends Pick<AgeLimits, "maxUnaryTimeoutMs"> {
 export function createMethods(
   services: readonly Implemented[],
   openServices: readonly Implemented[],
-  limits: MethodLimits,
+  limits: RpcLimits,
   given: Omit<ServingOptions, "underWay">,
 ): Methods {
   const options = { ...given, underWay: new UnderWay<AbortController>() };
@@ -80,7 +75,7 @@ export function createMethods(
 function methodsOf(
   [service, implementation]: Implemented,
   isOpen: boolean,
-  { maxUnaryTimeoutMs, readMaxBytes: ofContract }: MethodLimits,
+  { maxUnaryTimeoutMs, readMaxBytes: ofContract }: RpcLimits,
 ): readonly ServedMethod[] {
   const readMaxBytes = isOpen ? intakeLimits.openMessageBytes : ofContract;
   return service.methods.map((method) => {

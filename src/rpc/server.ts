@@ -4,15 +4,14 @@ import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
-import { type ConnectionLimits, createOnePort, type Tls } from "../net/one-port.ts";
+import { createOnePort, type Tls } from "../net/one-port.ts";
 import type { HttpResponse, RequestHead } from "../net/request-head.ts";
-import { defaultSessionLimits } from "../net/session-guard.ts";
-import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { type Logger, noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import { toConnectError } from "./errors.ts";
-import { createMethods, type MethodLimits } from "./methods.ts";
+import { defaultLimits, type RpcLimits } from "./limits.ts";
+import { createMethods } from "./methods.ts";
 import { type Protocol, streamProtocols, unaryProtocols } from "./protocols.ts";
 import { createRequestListener } from "./request-listener.ts";
 import type { Identify } from "./served-call.ts";
@@ -39,34 +38,6 @@ export interface RpcServerOptions {
   /** Takes in the bodies of calls. Default: one that shares its memory with no other listener. */
   readonly intake?: Intake;
 }
-
-export interface RpcLimits extends ConnectionLimits, MethodLimits {
-  /**
-   * Longest that a watch of health lasts, in milliseconds. A client opens the next one at once, and
-   * may count the server as unhealthy until then.
-   */
-  readonly healthWatchMs: number;
-  /** Longest that a stream of reflection lasts, in milliseconds. */
-  readonly reflectionMs: number;
-}
-
-export const defaultLimits: RpcLimits = {
-  readMaxBytes: 1024 * 1024,
-  healthWatchMs: 3_600_000,
-  reflectionMs: 300_000,
-  maxUnaryTimeoutMs: 300_000,
-  requestTimeoutMs: 30_000,
-  headersTimeoutMs: 10_000,
-  sniffTimeoutMs: 10_000,
-  idleTimeoutMs: 300_000,
-  keepAliveIntervalMs: 30_000,
-  keepAliveTimeoutMs: 20_000,
-  maxConnectionAgeMs: 0,
-  connectionAgeGraceMs: 60_000,
-  maxHeaderBytes: 16 * 1024,
-  ...defaultSessionLimits,
-  ...defaultUnreadLimits,
-};
 
 /** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2. */
 export interface RpcServer {
