@@ -41,6 +41,7 @@ export function createShutdown(options: ShutdownOptions) {
     unused.delete(socket);
     if (announced) response.shouldKeepAlive = false;
   });
+  publicServer.prependListener("upgrade", ({ socket }) => unused.delete(socket));
   // Browsers open connections in advance. Node counts one as idle only after its first request.
   publicServer.on("connection", (socket: Socket) => {
     unused.add(socket);
@@ -58,6 +59,10 @@ export function createShutdown(options: ShutdownOptions) {
     publicServer.close();
     publicServer.closeIdleConnections();
     for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
+    // Of a request that has begun to arrive the rest may never come.
+    const cutUnused = setTimeout(() => {
+      for (const socket of unused) socket.destroy();
+    }, arrivalMs);
     const rpcDrained = rpc.drain(timeoutMs);
     const reconciled = options.reconciler?.close();
     const coreDrained = core.drain(shuttingDown(": resume from the last cursor"), spreadMs);
@@ -66,6 +71,7 @@ export function createShutdown(options: ShutdownOptions) {
     const publicDrained = [options.closeSockets({ spreadMs, timeoutMs }), closed(publicServer)];
     await Promise.all([reconciled, rpcDrained, coreDrained, ...publicDrained]);
     clearTimeout(cut);
+    clearTimeout(cutUnused);
   }
 
   function cutConnections(): void {
@@ -116,6 +122,9 @@ function shuttingDown(advice = ""): GatewayError {
     retryAfterMs: 1_000,
   });
 }
+
+/** How long the headers of a connection's first request may take once no more are accepted. */
+const arrivalMs = 1_000;
 
 /** A reachable collector takes no longer; an unreachable one must not delay the exit. */
 const maxFlushMs = 3_000;

@@ -144,10 +144,15 @@ test("a shutdown answers calls that wait for the service, on every kind of conne
   }
 });
 
-test("a shutdown does not wait for connections that have sent nothing", async (t) => {
+test("a shutdown does not wait for connections that have sent nothing, or half of a first request", async (t) => {
   const gateway = closing(t, await startTestGateway({ SHUTDOWN_TIMEOUT: "1h" }));
-  const silent = net.connect(Number(new URL(gateway.publicUrl).port), "127.0.0.1");
-  const closed = once(silent.resume(), "close");
+  const connected = () => net.connect(Number(new URL(gateway.publicUrl).port), "127.0.0.1");
+  const silent = connected();
+  const stalled = connected();
+  await new Promise<void>((resolve) => {
+    stalled.write("POST /graphql HTTP/1.1\r\nhost: x\r\n", () => resolve());
+  });
+  const closed = Promise.all([silent, stalled].map((socket) => once(socket.resume(), "close")));
   // Connections are accepted in their order.
   await fetch(gateway.publicUrl).then((answer) => answer.arrayBuffer());
   await Promise.all([gateway.stop(), closed]);
