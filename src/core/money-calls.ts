@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { SharedCalls } from "../collections/shared-calls.ts";
@@ -240,7 +240,7 @@ export function createMoneyCalls({
       if (call.signal.aborted) throw errorOfAbort(call.signal);
       const { account } = call.caller;
       const id = JSON.stringify([account, method, key]);
-      const digest = digestOf(JSON.stringify([account, key]));
+      const digest = hash("sha256", JSON.stringify([account, key]), "base64url");
       const request = toBinary(moneyCall.schema, moneyCall.request);
       const fingerprints = keyringOf(account).fingerprints(request);
       const [fingerprint = ""] = fingerprints;
@@ -288,10 +288,6 @@ interface Progress {
   stored: boolean;
   /** The outcome is that of an earlier call with the key. */
   replayed: boolean;
-}
-
-function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest("base64url");
 }
 
 /** Slack for what should take no time: scheduling, the store's answers. */
@@ -343,20 +339,18 @@ function unlessAbandoned<Result>(
  * @param cause UNAVAILABLE if the gateway ended the wait, any other code if the caller did
  */
 export function notKnownYet(externalId: string, cause: GatewayError): GatewayError {
-  return new GatewayError(
-    cause.code === "UNAVAILABLE" ? "UNKNOWN" : "DEADLINE_EXCEEDED",
+  return outcomeUnknown(
+    externalId,
+    {},
     "the call was sent and its outcome is not known yet: look it up before you try again",
-    { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId } },
+    cause.code === "UNAVAILABLE" ? "UNKNOWN" : "DEADLINE_EXCEEDED",
   );
 }
 
 /** For a repeat of a key: the outcome of its first call is unknown, or cannot be read. */
 function lostOutcome(externalId: string, details: { cause?: unknown } = {}): GatewayError {
-  return new GatewayError(
-    "UNKNOWN",
-    "the call of this Idempotency-Key was sent and its answer was lost: look it up",
-    { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId }, ...details },
-  );
+  const message = "the call of this Idempotency-Key was sent and its answer was lost: look it up";
+  return outcomeUnknown(externalId, details, message);
 }
 
 /** A second call while the first has no answer could move the money twice. */

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { invalidFields } from "./validate.ts";
 
 /**
@@ -7,7 +7,7 @@ import { invalidFields } from "./validate.ts";
  * @param form what a place looks like
  */
 export function pageTokens(name: readonly unknown[], form: RegExp) {
-  const digest = createHash("sha256").update(JSON.stringify(name)).digest("base64url").slice(0, 8);
+  const digest = hash("sha256", JSON.stringify(name), "base64url").slice(0, 8);
   const tokenOf = (place: string) => Buffer.from(`${digest}${place}`).toString("base64url");
   return {
     tokenOf,

@@ -1,4 +1,4 @@
-import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
+import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
 
 /** The payment or payout that a call moves money for. */
@@ -11,12 +11,11 @@ export interface Money {
 export function outcomeUnknown(
   externalId: string,
   details: Pick<GatewayErrorDetails, "upstream" | "cause"> = {},
+  message = "the call was sent and its outcome is not known: look it up before you try again",
+  code: ErrorCode = "UNKNOWN",
 ): GatewayError {
-  return new GatewayError(
-    "UNKNOWN",
-    "the call was sent and its outcome is not known: look it up before you try again",
-    { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId }, ...details },
-  );
+  const told = { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId } };
+  return new GatewayError(code, message, { ...told, ...details });
 }
 
 /**
