@@ -2,7 +2,10 @@ import { create, toJsonString } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
 import type { Call, Core, History, Listing } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
-import { ListEventsRequestSchema } from "../gen/payments/v1/event_service_pb.ts";
+import {
+  type ListEventsRequest,
+  ListEventsRequestSchema,
+} from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
 import {
@@ -31,6 +34,9 @@ import {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
 
+/** Which page of a list is asked for. */
+export type PageRequest = Pick<ListEventsRequest, "pageSize" | "pageToken" | "newestFirst">;
+
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
 
@@ -42,13 +48,6 @@ export interface State {
   readonly outcomeUnknown?: boolean;
   /** Whether an operator has to find out an outcome. */
   readonly needsOperator?: boolean;
-}
-
-/** Which page of a list, as the arguments of its field say. */
-export interface Page {
-  readonly first: number;
-  readonly after: string;
-  readonly newestFirst: boolean;
 }
 
 /** The reads of one operation, each made only once. They reject with the core's errors. */
@@ -129,12 +128,10 @@ export class Loaders {
     });
   }
 
-  history(kind: KindName, externalId: string, page: Page): Promise<History> {
-    const { first: pageSize, after: pageToken, newestFirst } = page;
+  history(kind: KindName, externalId: string, page: PageRequest): Promise<History> {
     return this.#read("history", [kind, externalId, page], async () => {
       if (!externalId) return noHistory;
-      const about = { kind: kindNamed(kind), externalId };
-      const request = { ...about, pageSize, pageToken, newestFirst };
+      const request = { ...page, kind: kindNamed(kind), externalId };
       return this.#core.listEvents(create(ListEventsRequestSchema, request), this.#call);
     });
   }

@@ -1,5 +1,5 @@
 import { invalidFields } from "../../core/validate.ts";
-import type { Page } from "../loaders.ts";
+import type { PageRequest } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 
@@ -130,11 +130,11 @@ export function pageOf(args: {
   readonly first?: number | null | undefined;
   readonly after?: string | null | undefined;
   readonly newestFirst?: boolean | null | undefined;
-}): Page {
+}): PageRequest {
   const { first, after, newestFirst } = args;
   const size = first ?? defaultPage;
   if (size < 1 || size > maxPage) {
     throw invalidFields([{ path: "first", message: `must be 1 to ${maxPage}` }]);
   }
-  return { first: size, after: after ?? "", newestFirst: newestFirst ?? false };
+  return { pageSize: size, pageToken: after ?? "", newestFirst: newestFirst ?? false };
 }

@@ -3,7 +3,7 @@ import type { Listing } from "../../core/core.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
-import { externalIdOf, type Loaders, stateOf } from "../loaders.ts";
+import { externalIdOf, type Loaders, type PageRequest, stateOf } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
@@ -29,10 +29,7 @@ interface Known<Resource> {
 }
 
 /** The fields of a request for a list. */
-interface ListInit {
-  readonly pageSize: number;
-  readonly pageToken: string;
-  readonly newestFirst: boolean;
+interface ListInit extends PageRequest {
   readonly states: never[];
   readonly needsOperator?: boolean;
   readonly firstSeenAfter?: Instant;
@@ -117,10 +114,10 @@ function addList<Resource extends Payment | Payout>(
         ),
       },
       resolve: (_, { filter, ...page }, { loaders }) => {
-        const { first: pageSize, after: pageToken, newestFirst } = pageOf(page);
         const { states, needsOperator, firstSeenAfter, firstSeenBefore } = filter ?? {};
         return list(loaders, {
-          ...{ pageSize, pageToken, newestFirst, states: (states ?? []) as never[] },
+          ...pageOf(page),
+          states: (states ?? []) as never[],
           ...(typeof needsOperator === "boolean" && { needsOperator }),
           ...(firstSeenAfter && { firstSeenAfter }),
           ...(firstSeenBefore && { firstSeenBefore }),

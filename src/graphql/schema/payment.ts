@@ -96,7 +96,7 @@ builder.objectFields(Payment, (t) => ({
       if (limit < 1 || limit > maxEvents) {
         throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
       }
-      const page = { first: limit, after: "", newestFirst: true };
+      const page = { pageSize: limit, pageToken: "", newestFirst: true };
       const externalId = externalIdOf(payment);
       const { edges } = await loaders.of(payment).history("payment", externalId, page);
       return edges.map(({ node }) => node).reverse();
