@@ -16,9 +16,9 @@ function watched() {
     watches.push({ listener, begin: () => resolve(() => {}), fail: reject });
     return promise;
   };
-  const account = new LedgerAccount({ watch } as unknown as AccountKernel, undefined as never, {
+  const account = new LedgerAccount({ watch } as unknown as AccountKernel, {
     ...{ tokens: () => "", turns: undefined as never, ages: undefined as never },
-    onUnreadable() {},
+    ...{ seal: undefined, onLocked() {}, onUnreadable() {} },
   });
   return { account, watches };
 }
