@@ -93,15 +93,16 @@ function loaders({ file }: Defect): ReadonlySet<string> {
 }
 
 let importersOf: Map<string, string[]> | undefined;
+/** Statements that load no module. */
+const onlyTypes = /^(?:import|export) type [^;]*;/gm;
 
 /** For each module of the simulation those that import it. */
 function importers(): ReadonlyMap<string, readonly string[]> {
   if (importersOf) return importersOf;
   importersOf = new Map([[run, []]]);
   for (const importer of importersOf.keys()) {
-    for (const [, specifier = ""] of textOf(importer).matchAll(
-      /\b(?:from|import)[ (]"(\.[^"]+)"/g,
-    )) {
+    const code = readFileSync(new URL(importer), "utf8").replace(onlyTypes, "");
+    for (const [, specifier = ""] of code.matchAll(/\b(?:from|import)[ (]"(\.[^"]+)"/g)) {
       const url = new URL(specifier, importer).href;
       if (!url.endsWith(".ts")) continue;
       importersOf.set(url, [...(importersOf.get(url) ?? []), importer]);
