@@ -10,6 +10,11 @@ export type Report = (...observed: Reported) => void;
  */
 export type Logger = Readonly<Record<"debug" | "info" | "warn" | "error" | "fatal", WriteRecord>>;
 
+/** The least severe first; `silent` is above all records. */
+export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+
+export type LogLevel = (typeof logLevels)[number];
+
 /** Writes a record: a message alone, or what it is about and a message. */
 export type WriteRecord = (about: object | string, message?: string) => void;
 

@@ -1,4 +1,5 @@
-import { createLogger, type LogLevel } from "../src/telemetry/log.ts";
+import type { LogLevel } from "../src/report.ts";
+import { createLogger } from "../src/telemetry/log.ts";
 
 /** A gateway's log from this level on, and its records so far. */
 export function logRecords(level: LogLevel = "info") {

@@ -1,4 +1,5 @@
 import { intakeLimits } from "../net/intake-limits.ts";
+import { logLevels } from "../report.ts";
 import {
   address,
   authModes,
@@ -243,7 +244,7 @@ const lifetime = {
     doc: "how long the gateway still serves everything after readiness and health have turned negative, so that load balancers notice; at most half of `SHUTDOWN_TIMEOUT`" },
   SHUTDOWN_SPREAD: { kind: duration({ zero: true, max: "1d" }), default: "3s",
     doc: "longest time over which the gateway ends live streams and WebSockets, 10 ms for each" },
-  LOG_LEVEL: { kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"), default: "info",
+  LOG_LEVEL: { kind: oneOf(...logLevels), default: "info",
     doc: "the least severe log records that are written" },
   LOG_FORMAT: { kind: oneOf("json", "text"), defaultDoc: "`text` on a terminal, else `json`",
     doc: "`json`: a record a line; `text`: lines for a person" },

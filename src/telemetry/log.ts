@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import type { Logger, WriteRecord } from "../report.ts";
+import { type Logger, type LogLevel, logLevels, type WriteRecord } from "../report.ts";
 import { loggable } from "./loggable.ts";
 import { activeIds } from "./tracing/tracing.ts";
 
@@ -9,11 +9,6 @@ interface Destination {
 }
 
 export type LogFormat = "json" | "text";
-
-/** Records below the level are not written. */
-const levels = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60, silent: 70 };
-
-export type LogLevel = keyof typeof levels;
 
 /**
  * The process's logger: one JSON record per line. Every record passes `loggable` first, so that
@@ -31,13 +26,14 @@ export function createLogger(
   format: LogFormat = "json",
 ): Logger {
   const out = destination ?? stdoutOf();
-  const writer = (name: Exclude<LogLevel, "silent">): WriteRecord => {
-    if (levels[name] < levels[level]) return () => {};
+  const writer = (name: LogLevel): WriteRecord => {
+    if (logLevels.indexOf(name) < logLevels.indexOf(level)) return () => {};
+    const isError = name === "error" || name === "fatal";
     return (about, message) => {
       const line =
         typeof about === "string" ? lineOf(name, {}, about) : lineOf(name, about, message);
       out.write(format === "json" ? line : readableLine(line));
-      if (levels[name] >= levels.error && !destination) stdoutOf().flush();
+      if (isError && !destination) stdoutOf().flush();
     };
   };
   return {
