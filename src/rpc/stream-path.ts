@@ -110,11 +110,20 @@ class StreamAnswer {
   }
 
   push(event: Event): boolean {
-    return pushTo(this.#outlet, () => this.#encoder.event(event));
+    return this.#push(() => this.#encoder.event(event));
   }
 
   beat(): void {
-    pushTo(this.#outlet, () => this.#encoder.heartbeat);
+    this.#push(() => this.#encoder.heartbeat);
+  }
+
+  /** Returns false if the response has not begun, is over or has a full buffer. */
+  #push(message: () => Uint8Array): boolean {
+    const outlet = this.#outlet;
+    if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
+    if (outlet.writableNeedDrain || outlet.writableEnded) return false;
+    outlet.write(message());
+    return true;
   }
 
   /** @returns a promise to await before the next write, if the buffer is full */
@@ -139,8 +148,20 @@ class StreamAnswer {
     outlet.end();
   }
 
+  /**
+   * Cuts a failed stream if its client does not read on; one that does receives the error in the
+   * regular way. Over HTTP/2 the reset gives the reason: gRPC clients read ENHANCE_YOUR_CALM as
+   * RESOURCE_EXHAUSTED.
+   */
   cutIfUnread(error: Error): void {
-    cutIfUnread(this.#outlet, error);
+    const outlet = this.#outlet;
+    if (!outlet || isOver(outlet)) return;
+    const isUnread = () => !isOver(outlet) && outlet.writableLength > 0;
+    const stop = cutUnlessRead(isUnread, () => {
+      if (outlet instanceof ServerResponse) outlet.destroy();
+      else outlet.close(resetCode(error));
+    });
+    outlet.once("close", stop);
   }
 
   #begin(): Outlet | undefined {
@@ -153,29 +174,6 @@ class StreamAnswer {
     this.#headers = undefined;
     return this.#outlet;
   }
-}
-
-/** Writes a message. Returns false if the response has not begun, is over or has a full buffer. */
-function pushTo(outlet: Outlet | undefined, message: () => Uint8Array): boolean {
-  if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
-  if (outlet.writableNeedDrain || outlet.writableEnded) return false;
-  outlet.write(message());
-  return true;
-}
-
-/**
- * Cuts a failed stream if its client does not read on; one that does receives the error in the
- * regular way. Over HTTP/2 the reset gives the reason: gRPC clients
- * read ENHANCE_YOUR_CALM as RESOURCE_EXHAUSTED.
- */
-function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
-  if (!outlet || isOver(outlet)) return;
-  const isUnread = () => !isOver(outlet) && outlet.writableLength > 0;
-  const stop = cutUnlessRead(isUnread, () => {
-    if (outlet instanceof ServerResponse) outlet.destroy();
-    else outlet.close(resetCode(error));
-  });
-  outlet.once("close", stop);
 }
 
 function isOver(outlet: Outlet): boolean {
