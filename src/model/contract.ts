@@ -6,21 +6,26 @@ import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_servi
 import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
 import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
 
-/** The proto files of the contract: those of its services, and what they import of its package. */
-export const contractFiles: readonly DescFile[] = filesOf([
+const serviceFiles = [
   file_payments_v1_payment_service,
   file_payments_v1_payout_service,
   file_payments_v1_wallet_service,
   file_payments_v1_subscription_service,
   file_payments_v1_operation_service,
   file_payments_v1_event_service,
-]);
+];
 
-function filesOf(files: readonly DescFile[], found = new Set<DescFile>()): DescFile[] {
+/** The proto files of the contract: those of its services, and what they import of its package. */
+export const contractFiles: readonly DescFile[] = withImports(serviceFiles).filter(
+  ({ proto }) => proto.package === "payments.v1",
+);
+
+/** These files and all that they import, each once: a file before its imports. */
+export function withImports(files: readonly DescFile[], found = new Set<DescFile>()): DescFile[] {
   for (const file of files) {
-    if (found.has(file) || file.proto.package !== "payments.v1") continue;
+    if (found.has(file)) continue;
     found.add(file);
-    filesOf(file.dependencies, found);
+    withImports(file.dependencies, found);
   }
   return [...found];
 }

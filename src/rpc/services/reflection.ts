@@ -19,6 +19,7 @@ import {
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
+import { withImports } from "../../model/contract.ts";
 import type { Admission, Slot } from "../../net/admission.ts";
 import { overloaded } from "../../net/overloaded.ts";
 import type { Report } from "../../report.ts";
@@ -141,9 +142,7 @@ export function createAnswers(
   services: readonly DescService[],
 ): (question: ServerReflectionRequest["messageRequest"]) => ReflectionResponse {
   const roots = [...services.map(({ file }) => file), ...errorDetails];
-  const files = new Map(
-    roots.flatMap((file) => withDependencies(file)).map((file) => [file.proto.name, file]),
-  );
+  const files = new Map(withImports(roots).map((file) => [file.proto.name, file]));
   const types = createRegistry(...files.values());
   const fileOfSymbol = new Map<string, DescFile>();
   for (const type of types) for (const name of namesIn(type)) fileOfSymbol.set(name, type.file);
@@ -158,7 +157,7 @@ export function createAnswers(
     if (!file) return failure(Code.NotFound, "not found");
     let answer = encoded.get(file);
     if (!answer) {
-      const fileDescriptorProto = withDependencies(file).map(bytesOf);
+      const fileDescriptorProto = withImports([file]).map(bytesOf);
       answer = { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
       encoded.set(file, answer);
     }
@@ -196,14 +195,6 @@ const errorDetails = [file_payments_v1_error, file_google_rpc_error_details];
 
 /** Many files import the same ones, so each is encoded once. */
 const bytesOf = oncePer((file: DescFile) => toBinary(FileDescriptorProtoSchema, file.proto));
-
-function withDependencies(file: DescFile, found = new Set<DescFile>()): DescFile[] {
-  if (!found.has(file)) {
-    found.add(file);
-    for (const dependency of file.dependencies) withDependencies(dependency, found);
-  }
-  return [...found];
-}
 
 function failure(errorCode: Code, errorMessage: string): ReflectionResponse {
   return { case: "errorResponse", value: { errorCode, errorMessage } };
