@@ -196,7 +196,10 @@ class CallLife {
     underWay: UnderWay<AbortController>,
   ) {
     this.#member = underWay.add(this.#controller);
-    if (timeoutMs !== undefined) this.#endAfter(timeoutMs);
+    const end = () =>
+      this.#controller.abort(new DOMException("the deadline passed", "TimeoutError"));
+    if (timeoutMs === 0) end();
+    else if (timeoutMs !== undefined) this.#timer = setTimeout(end, timeoutMs);
     head.onClose(() => {
       if (!this.#member.hasLeft) leaveInTurn(() => this.#leave());
     });
@@ -210,7 +213,7 @@ class CallLife {
   endWith(ending: AbortSignal | undefined): void {
     if (!ending) return;
     this.#ending = ending;
-    this.#onEnding = () => this.#abort(ending.reason);
+    this.#onEnding = () => this.#controller.abort(ending.reason);
     if (ending.aborted) this.#onEnding();
     else ending.addEventListener("abort", this.#onEnding);
   }
@@ -222,16 +225,7 @@ class CallLife {
   }
 
   #leave(): void {
-    if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
-  }
-
-  #endAfter(timeoutMs: number): void {
-    const end = () => this.#abort(new DOMException("the deadline passed", "TimeoutError"));
-    if (timeoutMs > 0) this.#timer = setTimeout(end, timeoutMs);
-    else end();
-  }
-
-  #abort(reason: unknown): void {
-    this.#controller.abort(reason);
+    if (this.#member.hasLeft) return;
+    this.#controller.abort(new GatewayError("CANCELLED", "the caller went away"));
   }
 }
