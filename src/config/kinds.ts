@@ -237,12 +237,8 @@ export const headers = kind(headersInWords, (text) => {
 });
 
 export const pemFile = kind("the path of a PEM file that can be read", (path) => {
-  try {
-    const text = readFileSync(path, "utf8");
-    return /^-----BEGIN /m.test(text) ? text : undefined;
-  } catch {
-    return undefined;
-  }
+  const text = fileText(path);
+  return /^-----BEGIN /m.test(text) ? text : undefined;
 });
 
 /** The path itself: the file is read again and again. */

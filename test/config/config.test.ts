@@ -196,7 +196,6 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", /http or https URL/],
     ["OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", /none or gzip/],
     ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", /whole number/],
-    ["OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere/ca.pem", /can be read/],
     ["OTEL_TRACES_SAMPLER", "sometimes", /traceidratio/],
     ["OTEL_PROPAGATORS", "b3", /tracecontext, baggage/],
     ["OTEL_SEMCONV_STABILITY_OPT_IN", "RPC", /such as rpc\/dup/],

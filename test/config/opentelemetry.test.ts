@@ -161,4 +161,8 @@ test("what no export could be sent with is refused", () => {
   }
   const noPem = import.meta.filename;
   refused({ OTEL_EXPORTER_OTLP_CERTIFICATE: noPem }, /got .*accepted is the path of a PEM file/);
+  refused(
+    { OTEL_EXPORTER_OTLP_CERTIFICATE: "/nowhere/ca.pem" },
+    /ca.pem cannot be read \(ENOENT\)/,
+  );
 });
