@@ -105,7 +105,9 @@ async function lookUp(
       await recordResponse(context, account, externalId, newEntry);
       known = await openCalls();
     }
-    return answer(known, payout, newEntry);
+    // An answer that names no payout says less than the log.
+    const told = newEntry ? payout : (payoutIn(known.snapshot) ?? payout);
+    return answer(known, told, newEntry);
   } catch (error) {
     if (!isError(error, "UNAVAILABLE")) throw error;
     // The service's report is enough by itself, except a failure: a later call may be open.

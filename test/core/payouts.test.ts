@@ -71,11 +71,13 @@ test("a payout that the service does not find has an unknown outcome while a cal
   await assert.rejects(look(), { code: "NOT_FOUND" });
 });
 
-test("a payout that the log has is returned when the service no longer finds it", async () => {
-  const { tell, look } = rig(notFound);
-  await tell(payout("t1", "pending"));
-  const known = await look();
-  assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", false]);
+test("a payout that the log has is returned when the service no longer finds it, or names none", async () => {
+  for (const found of [notFound, create(PayoutSchema)]) {
+    const { tell, look } = rig(found);
+    await tell(payout("t1", "pending"));
+    const known = await look();
+    assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", false]);
+  }
 });
 
 test("a payout that the service finds makes the outcome known, unless an earlier call made it", async () => {
