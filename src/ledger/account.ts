@@ -110,15 +110,14 @@ export class LedgerAccount implements StoredLog {
   /** Decides on the records as they are cached. */
   #decided<T>(keys: readonly string[], decide: (change: Change) => T) {
     try {
-      return this.understood(keys[0] ?? "", () => {
-        const drafts = keys.map((key) => {
-          const was = this.#cache.get(key);
-          return new Draft(key, recordIn(was.text), was);
-        });
-        const { tokens, ages } = this.#options;
-        const change = new Change(tokens(), this.kernel.nowMs(), drafts, ages);
-        return { change, result: decide(change) };
+      const drafts = keys.map((key) => {
+        const was = this.#cache.get(key);
+        const value = this.understood(key, () => recordIn(was.text));
+        return new Draft(key, value, was);
       });
+      const { tokens, ages } = this.#options;
+      const change = new Change(tokens(), this.kernel.nowMs(), drafts, ages);
+      return { change, result: this.understood(keys[0] ?? "", () => decide(change)) };
     } catch (error) {
       // The store may have another one by the next step.
       for (const key of keys) this.#cache.forget(key);

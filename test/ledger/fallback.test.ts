@@ -7,7 +7,7 @@ import { dueIndex } from "../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
 import { Ledger } from "../../src/ledger/ledger.ts";
 import { ProcessCalls } from "../../src/ledger/process-calls.ts";
-import { recordKey } from "../../src/ledger/record.ts";
+import { keyRecordKey, recordKey } from "../../src/ledger/record.ts";
 import { storeAway } from "../../src/redis/ask.ts";
 import type { AccountKernel, Commit, Kernel } from "../../src/stores/kernel.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
@@ -55,6 +55,19 @@ test("a call that another replica has settled is open no more, whatever else wai
   const [still] = await openCalls(one, account, EventKind.PAYMENT, "order-2");
   assert.equal(still?.state, "pending");
   refused.clear();
+});
+
+test("a record of a key that cannot be read is named, not that of its payment", async (t) => {
+  const { one, kernel } = replicas();
+  t.after(() => one.close());
+  const damaged = { key: keyRecordKey("digest"), was: "", expected: new Map(), text: "{" };
+  await kernel.account(account).commit({
+    ...{ token: "t", events: [], indexes: [] },
+    records: [{ ...damaged, attachments: new Map(), flags: new Map(), keepMs: giveUpMs }],
+  });
+  const key = { digest: "digest", fingerprints: ["f"] };
+  const begun = one.begin(account, newCall({ key }));
+  await assert.rejects(begun, { code: "INTERNAL", key: keyRecordKey("digest") });
 });
 
 test("records that cannot be read keep no other call from being looked up", async (t) => {
