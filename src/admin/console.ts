@@ -25,7 +25,7 @@ import type { DeadLetters } from "./dead-letters.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf, openCallsOf } from "./history.ts";
 import { knownListOf, listQuery } from "./known-list.ts";
-import { accountOf, type Operator, Refused, read } from "./operator.ts";
+import { accountOf, type Operator, Refused, read, readQuery } from "./operator.ts";
 import { createPaymentActions } from "./payment-actions.ts";
 import type { AnswerSandbox } from "./sandbox-actions.ts";
 
@@ -83,9 +83,7 @@ export function createConsole(options: ConsoleOptions) {
   });
 
   async function list(kind: KindName, account: string, query: URLSearchParams): Promise<KnownList> {
-    const asked = listQuery.safeParse(Object.fromEntries(query));
-    if (!asked.success) throw new Refused(400, "give account, state, search and after as texts");
-    return knownListOf(core, account, kind, asked.data);
+    return knownListOf(core, account, kind, readQuery(listQuery, query));
   }
 
   /** `GET /api/{name}?account=`, by name. */
@@ -111,9 +109,7 @@ export function createConsole(options: ConsoleOptions) {
       return { after: await log.cursorBefore(account, eventsAtFirst) };
     },
     async history(account: string, query: URLSearchParams): Promise<History> {
-      const asked = historyQuery.safeParse(Object.fromEntries(query));
-      if (!asked.success) throw new Refused(400, "give kind (payment or payout) and external_id");
-      const { kind, external_id: externalId } = asked.data;
+      const { kind, external_id: externalId } = readQuery(historyQuery, query);
       const [history, calls] = await Promise.all([
         historyOf({ log, intents }, account, kind, externalId),
         openCallsOf(intents, account, kind, externalId),

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { DeadLetters } from "./dead-letters.ts";
 import { requireJson } from "./json-body.ts";
-import { accountOf, type Operator, read } from "./operator.ts";
+import { accountOf, type Operator, readQuery } from "./operator.ts";
 
 /** A response. A string body is sent unchanged, any other body as JSON. */
 export interface AdminAnswer {
@@ -62,7 +62,7 @@ async function answerList(
   operator: Operator,
   query: URLSearchParams,
 ): Promise<AdminAnswer> {
-  const { account, ...listed } = read(listQuery, Object.fromEntries(query), "the query");
+  const { account, ...listed } = readQuery(listQuery, query);
   const accounts = account === undefined ? operator.accounts : [accountOf(operator, account)];
   return { status: 200, body: await letters.list({ ...listed, accounts }) };
 }

@@ -45,6 +45,11 @@ export function read<T>(schema: z.ZodType<T>, sent: unknown, what = "body"): T {
   throw new Refused(400, `${issue?.path.join(".") || what}: ${issue?.message ?? "is wrong"}`);
 }
 
+/** The same of a query. */
+export function readQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): T {
+  return read(schema, Object.fromEntries(query), "the query");
+}
+
 const callTimeoutMs = 60_000;
 
 /** A call in an operator's name, with these scopes. */

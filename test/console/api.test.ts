@@ -208,6 +208,18 @@ test("a list has the payments of a state, the one heard of last first, a page at
   );
 });
 
+test("a query that is refused names the parameter", async () => {
+  for (const [path, name] of [
+    ["/api/history?kind=refund&external_id=h-1", "kind"],
+    ["/api/history?kind=payment", "external_id"],
+    [`/api/payments?search=${"x".repeat(1_001)}`, "search"],
+  ] as const) {
+    const response = await fetch(gateway.adminUrl + path);
+    const { error } = (await response.json()) as { error: string };
+    assert.deepEqual([response.status, error.split(":")[0]], [400, name]);
+  }
+});
+
 test("the status reports this replica, its budget, the service and the callbacks", async () => {
   await pay({ externalId: "s-1" });
   await pay({ externalId: "s-2", scenario: "html_500" });
