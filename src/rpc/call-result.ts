@@ -1,6 +1,6 @@
 import { requireScope } from "../core/authorize.ts";
-import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
+import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { type Protocol, plainMessage } from "./protocols.ts";
 import { decodeUnusual, messageOfQuery, messagesOf, receiveBody } from "./request-body.ts";
@@ -32,7 +32,9 @@ export async function resultOf(
     // The headers of a stream leave before its result is there.
     if (!isUnary) served.setRateLimit();
     requireScope(caller, method.method);
-    if (head.url !== method.requestPath && !isUtf8Address(head.url)) throw notUtf8();
+    if (head.url !== method.requestPath && !isUtf8Address(head.url)) {
+      throw invalid("the address must be percent-encoded UTF-8");
+    }
   }
   if (asked.error) throw asked.error;
   if (isBidi(method)) return method.run(messagesOf(arrived), call);
@@ -45,9 +47,4 @@ export async function resultOf(
     ? decodeRequest(method.method.input, plain, protocol.isJson)
     : await decodeUnusual(body, arrived);
   return method.run(request, call);
-}
-
-/** The error for an address with other bytes than percent-encoded UTF-8. */
-function notUtf8(): GatewayError {
-  return new GatewayError("INVALID_ARGUMENT", "the address must be percent-encoded UTF-8");
 }

@@ -16,6 +16,7 @@ import { countArrival } from "../net/arrival.ts";
 import { receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
+import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { compressionNotNamed } from "./errors.ts";
 import type { Protocol } from "./protocols.ts";
@@ -133,7 +134,7 @@ async function decompressedInTurn(
     if (isDropped) throw overloaded();
     const message = await compression.decompress(bytes, maxGrown).catch((error: unknown) => {
       const isTooLarge = error instanceof ConnectError && error.code === Code.ResourceExhausted;
-      if (!isTooLarge) throw new GatewayError("INVALID_ARGUMENT", "decompression failed");
+      if (!isTooLarge) throw invalid("decompression failed");
       throw maxGrown < maxBytes ? growsTooMuch() : error;
     });
     await intake.turn(head.connection);
@@ -159,7 +160,7 @@ export function messageOfQuery(query: URLSearchParams): Buffer {
   try {
     return Buffer.from(base64Decode(message));
   } catch {
-    throw new GatewayError("INVALID_ARGUMENT", "the message in the URL is not base64");
+    throw invalid("the message in the URL is not base64");
   }
 }
 
