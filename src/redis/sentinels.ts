@@ -78,8 +78,7 @@ export class Sentinels {
     this.tls = tls;
     this.#clients = options.addresses.map((address) => {
       const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
-      // The error of one Sentinel matters only if all fail: see `primary`.
-      client.on("error", (error) => void failures.set(client, error));
+      noteFailures(client);
       client.setMaxListeners(0);
       keepConnected(client, reconnectMs);
       return client;
@@ -245,12 +244,32 @@ export function hostAndPort(address: ServerAddress): { host: string; port: numbe
   return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
 }
 
-/** The last error of each connection. */
+/** Why the last try to open a connection failed. The error of one matters only if all fail. */
 const failures = new WeakMap<Redis, Error>();
 
-/** Settles as the present try to open a connection ends. */
+function noteFailures(client: Redis): void {
+  let error = new Error("the connection was closed");
+  let wasOpen = false;
+  client.on("error", (told) => {
+    error = told;
+  });
+  client.on("ready", () => {
+    wasOpen = true;
+    failures.delete(client);
+  });
+  client.on("close", () => {
+    // That an open one broke says nothing: the next try shows what is wrong.
+    if (!wasOpen) failures.set(client, error);
+    wasOpen = false;
+  });
+}
+
+/** Settles as the present try to open a connection ends, or during a pause as the last one did. */
 function opened(client: Redis): Promise<void> {
-  if (client.status === "ready") return Promise.resolve();
+  const { status } = client;
+  if (status === "ready") return Promise.resolve();
+  const failure = failures.get(client);
+  if (failure && status !== "connecting" && status !== "connect") return Promise.reject(failure);
   return new Promise<void>((resolve, reject) => {
     const settle = () => {
       for (const event of ["ready", "close"]) client.off(event, settle);
@@ -267,7 +286,9 @@ function opened(client: Redis): Promise<void> {
  */
 function unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
   const reasons = asked.map((answer) => (answer as PromiseRejectedResult).reason as Error);
-  const silent = reasons.some((reason) => reason instanceof RedisTimeout);
+  const silent = reasons.some(
+    (reason) => reason instanceof RedisTimeout || reason.message.includes("ETIMEDOUT"),
+  );
   const reason = silent ? "timed out" : reasons.map(({ message }) => message).at(-1);
   return new Error(`All sentinels are unreachable: ${reason}`, { cause: reasons.at(-1) });
 }

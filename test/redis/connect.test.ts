@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { ask } from "../../src/redis/ask.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
@@ -123,6 +124,20 @@ test("a server that takes no writes is away", { skip: withoutRedis }, async (t) 
   await until(async () => told.at(-1) === "back");
   assert.equal(outages.awaySinceMs, undefined);
   assert.deepEqual(await server.command("KEYS", "*"), ["test:{shop}:log"], "it changes nothing");
+});
+
+test("Sentinels that refuse connections are not taken for silent, however long", async (t) => {
+  const ports = [await freePort(), await freePort()];
+  const addresses = ports.map((port) => ({ host: "127.0.0.1", port }));
+  const sentinels = new Sentinels({ addresses, name: "shop" });
+  t.after(() => sentinels.close());
+  // By then they are tried every two seconds.
+  const endMs = performance.now() + 5_000;
+  const refused = /^Error: All sentinels are unreachable: .*ECONNREFUSED/;
+  while (performance.now() < endMs) {
+    await assert.rejects(sentinels.primary(), refused);
+    await delay(20);
+  }
 });
 
 /** A Sentinel that says what the test sets, and the list of the primaries that were moved to. */
