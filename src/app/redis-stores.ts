@@ -141,7 +141,7 @@ const feedMessages = {
 
 const intentsMessages = {
   alone: "cannot write to Redis about calls that move money: kept in memory; retrying",
-  shared: "all that calls that move money had to write is in Redis",
+  shared: "Redis takes what calls that move money have to write again",
 } as const;
 
 /** Longest that Redis may take to answer a call that moves money. */

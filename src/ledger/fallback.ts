@@ -111,7 +111,7 @@ export class LedgerWithFallback extends Ledger {
   /** Makes the waiting steps first: a call must not overtake a lock that is not written yet. */
   async #flush(account: string): Promise<void> {
     const outbox = this.#outboxOf(account);
-    if (outbox.isEmpty) return;
+    if (!outbox.isBehind) return;
     await within(this.#options.answerMs, outbox.flush()).catch((error: unknown) => {
       throw this.#unavailable(error);
     });

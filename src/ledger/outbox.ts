@@ -13,18 +13,20 @@ export class Outbox {
   #flushing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
+  #state: "shared" | "alone" = "shared";
 
   constructor(onStateChange: (state: "shared" | "alone", cause?: unknown) => void) {
     this.#onStateChange = onStateChange;
   }
 
-  get isEmpty(): boolean {
-    return this.#writes.size === 0;
+  /** Writes wait that others must not overtake: those to records that cannot be read do not count. */
+  get isBehind(): boolean {
+    return this.#state === "alone";
   }
 
   /** Makes the write as soon as it can be made, after those that wait already. Never throws. */
   async write(write: Write): Promise<void> {
-    if (this.isEmpty) {
+    if (!this.isBehind) {
       try {
         await write();
         return;
@@ -39,9 +41,15 @@ export class Outbox {
 
   /** Keeps a write for later. */
   add(write: Write, cause?: unknown): void {
-    if (this.isEmpty) this.#onStateChange("alone", cause);
     this.#writes.add(write);
     this.#tryLater();
+    if (!(cause instanceof UnreadableRecord)) this.#turn("alone", cause);
+  }
+
+  #turn(state: "shared" | "alone", cause?: unknown): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    this.#onStateChange(state, cause);
   }
 
   /**
@@ -49,7 +57,7 @@ export class Outbox {
    * @throws the error of the first other one that fails; failed and remaining writes stay
    */
   flush(): Promise<void> {
-    if (this.isEmpty) return Promise.resolve();
+    if (this.#writes.size === 0) return Promise.resolve();
     this.#flushing ??= this.#flush().finally(() => {
       this.#flushing = undefined;
     });
@@ -81,8 +89,8 @@ export class Outbox {
       );
       if (failures.length > 0) throw failures[0];
     }
-    if (this.isEmpty) this.#onStateChange("shared");
-    else this.#tryLater();
+    this.#turn("shared");
+    if (this.#writes.size > 0) this.#tryLater();
   }
 
   #firstWithout(unreadable: ReadonlySet<Write>): Write[] {
