@@ -198,7 +198,8 @@ function openForPending(change: Change, draft: Draft): void {
       isOperationOf(method, one) && (state === "running" || subjectId === one.subjectId);
     if (record.calls.some(isItsOwn)) continue;
     const name = createHash("sha256").update(JSON.stringify([method, one.subjectId]));
-    const id = `pending-${name.digest("base64url")}`;
+    // Another one each time: who drops what is left of a call in an index must not meet its successor.
+    const id = `${change.token}-${name.digest("base64url")}`;
     const call: OpenCall = {
       ...newCall({ id, method, leaseMs: 0 }, `${nowMs}`, nowMs),
       ...{ state: "pending", locks: false, subjectId: one.subjectId },

@@ -86,6 +86,18 @@ describe("decisions of the ledger", () => {
     assert.deepEqual(await open(), []);
   });
 
+  it("opens another call for what is pending again once the payment was taken back", async () => {
+    const openNow = async () => (await log.known(account, EventKind.PAYMENT, "order-1")).intents;
+    await stored(payment({ paymentId: "b" }));
+    const [first] = await openNow();
+    await stored(payment({ paymentId: "a", status: "success" }));
+    assert.deepEqual(await openNow(), []);
+    await stored(payment({ paymentId: "a", operation: "cancel", status: "success" }));
+    const [second] = await openNow();
+    assert.deepEqual([first?.subjectId, second?.subjectId], ["b", "b"]);
+    assert.notEqual(first?.id, second?.id);
+  });
+
   it("opens no call for refunds, cancellations and look-ups, or a text that is no external_id", async () => {
     for (const operation of ["refund", "cancel", "lookup"]) await stored(payment({ operation }));
     assert.deepEqual(await open(), []);
