@@ -7,7 +7,6 @@ import type { Change, Draft } from "./change.ts";
 import { addEntry, factsOf, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
 import { evidenceOf, isOperationOf, methodOf } from "./evidence.ts";
-import { withHold } from "./facts.ts";
 import {
   type Ages,
   type AlreadyPaid,
@@ -128,7 +127,7 @@ export function endCall(
   const appended = told && addEntry(change, draft, told);
   // By its own word it made nothing, so no later payment is taken for its hold.
   if (ending.state === "closed" && ending.key !== "keep" && !told) {
-    record.holds = withHold(record.holds, id, false);
+    record.holds = record.holds.filter((other) => other !== id);
   }
   if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {
     const isDone = ending.key !== "free";
@@ -401,10 +400,13 @@ export function keepCallsMs({ giveUpMs }: Ages): number {
 function open(change: Change, draft: Draft, record: PaymentRecord, call: OpenCall): void {
   record.calls.push(call);
   // A callback may come before the answer, or instead of it: it must not show the hold as paid.
-  if (call.hold) record.holds = withHold(record.holds, call.id, true);
+  if (call.hold) record.holds = [...record.holds, call.id].slice(-maxHolds);
   record.changes++;
   indexCall(change, draft, call, call.dueMs);
 }
+
+/** Most calls noted for one external_id: more than can be open. */
+const maxHolds = 100;
 
 function addMark(record: PaymentRecord, mark: string): void {
   record.marks = [...record.marks, mark].slice(-maxAnswered);

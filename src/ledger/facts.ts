@@ -78,15 +78,6 @@ export function takeHold(
   return held !== wasNoted;
 }
 
-/** Most calls noted for one external_id: more than can be open. */
-const maxHolds = 100;
-
-/** The noted calls, with `call` added (`isHolding`) or removed. */
-export function withHold(holds: readonly string[], call: string, isHolding: boolean): string[] {
-  const others = holds.filter((other) => other !== call);
-  return isHolding ? [...others, call].slice(-maxHolds) : others;
-}
-
 /** The fact whose event is the last. */
 export function newestOf<Of extends PlacedFact>(facts: readonly Of[]): Of | undefined {
   let newest = facts[0];

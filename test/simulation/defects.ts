@@ -56,7 +56,7 @@ export const defects = defectsIn({
       shownBy: 11,
     },
     "a call that makes a hold is opened without its note": {
-      line: "if (call.hold) record.holds = withHold(record.holds, call.id, true);",
+      line: "if (call.hold) record.holds = [...record.holds, call.id].slice(-maxHolds);",
       instead: "",
       brokenChecks: ["not what the ledger says", "paid, then not"],
       shownBy: 29,
@@ -74,8 +74,8 @@ export const defects = defectsIn({
       shownBy: 11,
     },
     "the note of a hold stays when the call was refused": {
-      line: "record.holds = withHold(record.holds, id, false);",
-      instead: "record.holds = withHold(record.holds, id, true);",
+      line: "record.holds = record.holds.filter((other) => other !== id);",
+      instead: "if (!record.holds.includes(id)) record.holds.push(id);",
       brokenChecks: ["not what the ledger says"],
       shownBy: 30,
     },
