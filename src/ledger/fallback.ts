@@ -141,6 +141,7 @@ export class LedgerWithFallback extends Ledger {
     this.#own.end(account, intent, ending, told);
     const given = this.#running.get(intent.id);
     this.#running.delete(intent.id);
+    this.#unwritten.add(intent.id);
     const write = this.#write(account, intent, ending, told, given);
     let recorded: Recorded | undefined;
     let failure: unknown;
@@ -152,7 +153,6 @@ export class LedgerWithFallback extends Ledger {
         throw error;
       }
     });
-    if (!recorded) this.#unwritten.add(intent.id);
     return recorded ?? { error: failure ?? new Error("other steps wait for the store") };
   }
 
