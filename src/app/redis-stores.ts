@@ -5,6 +5,7 @@ import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { expiringIndexes } from "../ledger/listing.ts";
 import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
 import { inWords, isAway, storeAway } from "../redis/ask.ts";
+import { confirmPrimary } from "../redis/confirm-primary.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -51,6 +52,8 @@ export async function redisStores(
   await Promise.all(layouts);
   const outages = watchOutages({
     ...{ accounts, probe },
+    // Without a majority of the Sentinels no write counts: see docs/decisions/0001-all-replicas.md.
+    ...(minReplicas === "all" && redis.sentinels && { probeAll: () => confirmPrimary(redis, "") }),
     onAway: (reason, awayMs, accounts) =>
       report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
     onBack: (awayMs) => report("redisBack", { awayMs }),

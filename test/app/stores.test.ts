@@ -13,6 +13,7 @@ import { newCall } from "../ledger/new-call.ts";
 import { listen } from "../listen.ts";
 import { logRecords } from "../log-records.ts";
 import { ownerOf, startCluster } from "../redis/cluster.ts";
+import { startSentinelSet } from "../redis/sentinel.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
@@ -197,5 +198,20 @@ test("Redis is away while a cluster moves the slot of an account, and the log sa
   const { reason } = records.find(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
   assert.match(String(reason), /TRYAGAIN/);
   await from?.command("CLUSTER", "SETSLOT", slot, "STABLE");
+  await until(async () => stores.redisHealth?.().status === "up");
+});
+
+test("Redis is away while no majority of its Sentinels answers, and the log says so", {
+  skip: withoutRedis,
+}, async (t) => {
+  const set = await startSentinelSet();
+  t.after(() => set.close());
+  const { stores, records } = await open(t, { REDIS_URL: set.url });
+  await until(async () => stores.intents.begin("default", newCall({ externalId: "first" })));
+  await Promise.all(set.sentinels.slice(1).map((sentinel) => sentinel.kill()));
+  await until(async () => stores.redisHealth?.().status === "away");
+  const { reason } = records.find(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
+  assert.match(String(reason), /1 of 3 Sentinels answer/);
+  await Promise.all(set.sentinels.slice(1).map((sentinel) => sentinel.start()));
   await until(async () => stores.redisHealth?.().status === "up");
 });
