@@ -335,10 +335,10 @@ end
 -- Tokens that go to others, and to `calls` calls of this caller, before its next call here. Upwards
 -- through the levels: the node's next token is in the turn that starts at `turnStart`; each node
 -- beside it first gets what it lacks to reach that tag, and the turn itself if it joined earlier,
--- but no more than it has calls.
+-- but no more than it has calls. Returns them in all, within the caller, and within the group.
 local function before(line, caller, calls)
   local group, node, leaf = unpack(line.own[caller])
-  local tokens = calls
+  local tokens, within = calls, {}
   for _, level in ipairs({ { leaf, node.nodes }, { node, group.nodes }, { group, line.groups } }) do
     local turnStart = math.floor((level[1].tag + tokens) / turn) * turn
     for _, other in pairs(level[2]) do
@@ -348,8 +348,42 @@ local function before(line, caller, calls)
         tokens = tokens + math.max(0, math.min(other.due, lag))
       end
     end
+    within[#within + 1] = tokens
   end
-  return tokens
+  return tokens, within[1], within[2]
+end
+
+local function comesFirst(one, other)
+  for level = 1, 2 do
+    local a, b = one[level], other[level]
+    local turnA, turnB = math.floor(a.tag / turn), math.floor(b.tag / turn)
+    if turnA ~= turnB then return turnA < turnB end
+    if a ~= b then return a.ticket < b.ticket end
+  end
+  return false
+end
+
+-- Finds this replica's callers whose next token comes after less than `limit` others. `found` may
+-- return a lower limit. Not all are looked at, since each look passes over all who wait: behind one
+-- that nothing in its caller holds up, its group has no earlier turn, and behind one that nothing in
+-- its group holds up, nobody has.
+local function soonest(line, limit, found)
+  local callers, isOver = {}, {}
+  for caller, nodes in pairs(line.own) do
+    if nodes[3].waits > 0 then callers[#callers + 1] = caller end
+  end
+  table.sort(callers, function(a, b) return comesFirst(line.own[a], line.own[b]) end)
+  for _, caller in ipairs(callers) do
+    local group = line.own[caller][1]
+    if not isOver[group] then
+      local tokens, inCaller, inGroup = before(line, caller, 0)
+      if tokens < limit then limit = found(caller, tokens) or limit end
+      if tokens >= limit then
+        if inGroup == 0 then return end
+        isOver[group] = inCaller == 0
+      end
+    end
+  end
 end
 
 local money, read = lineOf('money'), lineOf('read')
@@ -384,15 +418,15 @@ local orderBefore, outBefore, loweredBefore = state.takes, size, state.lowered
 local function grant(line, first)
   local tokens = free(line) - first
   line.granted = {}
-  for caller, calls in pairs(request.wants[line.name]) do
+  soonest(line, tokens, function(caller)
     -- Each call comes after the caller's one before: binary search for how many get a token.
-    local got, most = 0, math.min(calls, tokens)
+    local got, most = 1, math.min(request.wants[line.name][caller], tokens)
     while got < most do
       local half = math.ceil((got + most) / 2)
       if before(line, caller, half - 1) < tokens then got = half else most = half - 1 end
     end
-    if got > 0 then line.granted[caller] = got end
-  end
+    line.granted[caller] = got
+  end)
   for caller, got in pairs(line.granted) do
     for _, node in ipairs(line.own[caller]) do
       node.tag, node.waits, node.due = node.tag + got, node.waits - got, node.due - got
@@ -427,9 +461,10 @@ local placed = false
 if money.unmet + read.unmet > 0 then
   local line = money.unmet > 0 and money or read
   local first = math.huge
-  for caller, nodes in pairs(line.own) do
-    if nodes[3].waits > 0 then first = math.min(first, before(line, caller, 0)) end
-  end
+  soonest(line, math.huge, function(_, tokens)
+    first = tokens
+    return tokens
+  end)
   if line == read then first = first + money.elsewhere end
   local waitMs = math.max(MIN_PAUSE_MS, math.ceil(nextAt(line, first) - now))
   againMs = math.min(waitMs, MAX_PAUSE_MS)

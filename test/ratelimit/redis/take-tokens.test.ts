@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import type { Priority } from "../../../src/ratelimit/bucket.ts";
 import { budgetRules } from "../../../src/ratelimit/local/budget.ts";
 import type { CallerTokens, TakeReply } from "../../../src/ratelimit/redis/shared-budget.ts";
+import { infoField } from "../../../src/redis/acknowledged.ts";
 import { loadScript } from "../../../src/redis/script.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
@@ -146,6 +147,35 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     await account.ask("two", {});
     assert.equal((await account.ask("one", { returning: true })).lowered, 3 * share);
   });
+
+  it("takes no longer than in proportion to the callers that wait", async () => {
+    /** Redis's processor time for some requests of four replicas, each with so many callers. */
+    const costOf = async (callers: number, kind: string) => {
+      const account = accountOf(500);
+      const askAll = async (times: number) => {
+        for (let nth = 0; nth < 4 * times; nth++) {
+          const names = Array.from({ length: callers }, (_, at) => `${kind}:${nth % 4}-${at}`);
+          const read = Object.fromEntries(names.map((name) => [name, 10]));
+          account.pass(10);
+          await account.ask(`${nth % 4}`, { read });
+        }
+      };
+      await askAll(2);
+      const before = await processorSeconds();
+      await askAll(12);
+      return (await processorSeconds()) - before;
+    };
+    for (const kind of ["s", "c"]) {
+      const times = (await costOf(64, kind)) / (await costOf(8, kind));
+      assert.ok(times < 7, `${times} times as much for 8 times the callers`);
+    }
+  });
+
+  async function processorSeconds(): Promise<number> {
+    const info = await redis.client.info("cpu");
+    const of = (name: string) => Number(infoField(info, `used_cpu_${name}`));
+    return of("user") + of("sys");
+  }
 
   /** An account with this limit, for which only `pass` moves the time. */
   function accountOf(limit: number) {
