@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { bearerText } from "../src/auth/bearer.ts";
+import { bearerText } from "../src/auth/caller.ts";
 import { capital } from "./parts.tsx";
 
 /** Asks for an operator's credentials; `refusal` is why the previous ones were rejected. */

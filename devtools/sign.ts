@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { bytesOf } from "../src/cli/body.ts";
-import { type Environment, passwordHelp, passwordOf } from "../src/cli/secrets.ts";
+import { bytesOf, type Environment, passwordHelp, passwordOf } from "../src/cli/secrets.ts";
 import { print, printJson } from "../src/cli/terminal.ts";
 import { sign } from "../src/wire/signature.ts";
 

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
-import { bytesOf } from "../src/cli/body.ts";
 import { QuietEnd } from "../src/cli/command-error.ts";
-import { type Environment, passwordHelp, passwordsOf } from "../src/cli/secrets.ts";
+import { bytesOf, type Environment, passwordHelp, passwordsOf } from "../src/cli/secrets.ts";
 import { paint, print, printJson } from "../src/cli/terminal.ts";
 import type { Secret } from "../src/secrets/secret.ts";
 import { verify } from "../src/wire/signature.ts";

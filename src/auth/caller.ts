@@ -58,3 +58,6 @@ export interface Caller extends Grant {
   /** `X-CUSTOMER-AUTH` as the caller sent it: the upstream identifies the customer by it alone. */
   readonly customerToken?: string;
 }
+
+/** What a caller can send as `Authorization: Bearer …`: visible ASCII characters. */
+export const bearerText = /^[\x21-\x7e]+$/;

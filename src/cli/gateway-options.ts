@@ -2,7 +2,7 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { createSecureContext } from "node:tls";
 import { type Command, Option } from "commander";
-import { bearerText } from "../auth/bearer.ts";
+import { bearerText } from "../auth/caller.ts";
 import { type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { wrongUsage } from "./command-error.ts";
 import { type Environment, secretOfFile } from "./secrets.ts";

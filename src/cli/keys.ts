@@ -1,11 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { type Command, Help } from "commander";
 import { type FileEntry, parseKeys } from "../auth/api-keys.ts";
-import { bearerText } from "../auth/bearer.ts";
-import { scopes as knownScopes } from "../auth/caller.ts";
-import { bytesOf } from "./body.ts";
+import { bearerText, scopes as knownScopes } from "../auth/caller.ts";
 import { wrongUsage } from "./command-error.ts";
 import { addToKeysFile } from "./keys-file.ts";
+import { bytesOf } from "./secrets.ts";
 import { note, paint, print, printJson } from "./terminal.ts";
 
 const newHelp = `

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { buffer } from "node:stream/consumers";
 import { readSandboxConfig, type SandboxConfig } from "../config/config.ts";
 import { textOf } from "../config/environment.ts";
 import { Secret } from "../secrets/secret.ts";
@@ -53,4 +54,11 @@ export function bytesOfFile(file: string): Buffer {
   } catch (error) {
     throw wrongUsage(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
+}
+
+/** The bytes of a file, or of standard input for `-`. @throws CommandError */
+export async function bytesOf(file: string): Promise<Buffer> {
+  if (file !== "-") return bytesOfFile(file);
+  if (process.stdin.isTTY) throw wrongUsage("standard input is a terminal: give a file");
+  return buffer(process.stdin);
 }

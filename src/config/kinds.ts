@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import * as z from "zod";
-import { bearerText } from "../auth/bearer.ts";
+import { bearerText } from "../auth/caller.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 
 /** A kind of value: what it accepts, in words, and how its text is read. */

@@ -5,10 +5,10 @@ import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind, Slot } from "../net/admission.ts";
+import { type ConnectionLimits, defaultConnectionLimits } from "../net/connection-limits.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
 import { maxTimerMs } from "../net/timer.ts";
-import type { RpcLimits } from "./limits.ts";
 import { compressions, streamRequestOf, unaryRequestOf } from "./protocols.ts";
 import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
@@ -105,3 +105,18 @@ function kindOf(method: DescMethod): CallKind {
 function namesHost({ headers }: RequestHead): boolean {
   return isAuthority(headers[":authority"]?.toString() ?? headers.host ?? "");
 }
+
+export type RpcLimits = Readonly<typeof defaultLimits> & ConnectionLimits;
+
+export const defaultLimits = {
+  ...defaultConnectionLimits,
+  /** Largest request message, in bytes, before and after decompression. */
+  readMaxBytes: 1024 * 1024,
+  /**
+   * Longest that a watch of health lasts, in milliseconds. A client opens the next one at once, and
+   * may count the server as unhealthy until then.
+   */
+  healthWatchMs: 3_600_000,
+  /** Longest that a stream of reflection lasts, in milliseconds. */
+  reflectionMs: 300_000,
+};

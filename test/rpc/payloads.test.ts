@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { defaultLimits } from "../../src/rpc/limits.ts";
+import { defaultLimits } from "../../src/rpc/methods.ts";
 import { ask } from "../ask.ts";
 import { answers, getPaymentPath, known, start } from "./start.ts";
 
