@@ -44,7 +44,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   ratelimit: ["redis/"],
   stores: ["redis/"],
   ledger: ["stores/", "redis/"],
-  reconcile: ["ledger/", "upstream/", "ratelimit/"],
+  reconcile: ["ledger/", "upstream/", "ratelimit/", "net/timer.ts"],
   callbacks: ["wire/", "ledger/", "net/"],
   live: [],
   core: ["live/", "upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],

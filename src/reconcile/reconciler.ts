@@ -4,6 +4,7 @@ import { GatewayError, ofAccount } from "../errors.ts";
 import type { Causes } from "../ledger/cause-of.ts";
 import type { Intent, IntentStore } from "../ledger/intents.ts";
 import { passOver } from "../ledger/record.ts";
+import { startTimer } from "../net/timer.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -148,10 +149,13 @@ async function reconcile(
     if (!mayAsk) return spareMs;
 
     const deadlineMs = Date.now() + timeoutMs;
-    const probed = await probe({
-      ...{ upstream, intent, snapshot: known.snapshot },
-      options: { signal: stop, deadlineMs },
+    const late = new AbortController();
+    const stopTimer = startTimer(timeoutMs, () => {
+      late.abort(new GatewayError("DEADLINE_EXCEEDED", "the look-up took too long"));
     });
+    const signal = AbortSignal.any([stop, late.signal]);
+    const lookup = { upstream, intent, snapshot: known.snapshot, options: { signal, deadlineMs } };
+    const probed = await probe(lookup).finally(stopTimer);
     if (stop.aborted) return 0;
     report("probed", { account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import { GatewayError } from "../../src/errors.ts";
+import { errorOfAbort, GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
@@ -19,7 +20,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { UnreadableRecord } from "../../src/ledger/record.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import { type Handlers, reportTo } from "../../src/report.ts";
-import type { Upstream } from "../../src/upstream/upstream.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger, type MemoryLedgerOptions } from "../ledger/create.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
@@ -99,7 +100,7 @@ interface Circumstances {
 function reconcile(
   t: TestContext,
   { log, settled }: ReturnType<typeof rig>,
-  resend: (request: ResendCallbackRequest) => Promise<void>,
+  resend: (request: ResendCallbackRequest, options: SendOptions) => Promise<void>,
   {
     giveUpMs = 60_000,
     remaining = 10,
@@ -538,4 +539,14 @@ test("a call is given up though callers leave no budget for a look", async (t) =
   const given = reconcile(t, books, async () => {}, { giveUpMs: 30, remaining: 5 });
   await until(() => given.givenUp > 0);
   assert.equal(given.probes, 0);
+});
+
+test("a look-up that gets no answer ends in time, and the next one follows", async (t) => {
+  const books = rig();
+  await books.lose();
+  const given = reconcile(t, books, async (_, { signal }) => {
+    await once(signal, "abort");
+    throw errorOfAbort(signal);
+  });
+  await until(() => given.probes >= 2);
 });
