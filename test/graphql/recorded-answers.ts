@@ -13,7 +13,7 @@ import { type Served, serve, somebody } from "./serve.ts";
 
 /*
  * Compares answers with those that Yoga gave to the same requests, before the gateway read and
- * wrote GraphQL over HTTP itself: a response, log records, reported operations and calls to the
+ * wrote GraphQL over HTTP itself, but for those of decision 17: a response, log records, reported operations and calls to the
  * core. Left out: times, ids that are new in each response, and how HTTP frames a body.
  *
  * `RECORD_ANSWERS=true npm run test:only test/graphql/http-path.test.ts` records today's answers
