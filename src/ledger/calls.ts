@@ -160,15 +160,15 @@ export function conclude(change: Change, draft: Draft, id: string, ending: Endin
   if (mark !== undefined && !again) addMark(record, mark);
   if (ending.state === "closed") {
     record.calls = record.calls.filter((one) => one !== call);
-    indexCall(change, draft, call, undefined);
-    if (call.needsOperator) indexCall(change, draft, call, undefined, givenUpIndex);
+    indexCall(change, draft, call, dueIndex, undefined);
+    if (call.needsOperator) indexCall(change, draft, call, givenUpIndex, undefined);
     return;
   }
   // An outcome that became known in between stands.
   if (again || (ending.state === "unknown" && was !== "running")) return;
   Object.assign(call, { state: ending.state, subjectId, checks: 0, notFound: 0 });
   call.dueMs = change.nowMs + change.ages.firstLookMs;
-  if (!call.needsOperator) indexCall(change, draft, call, call.dueMs);
+  if (!call.needsOperator) indexDue(change, draft, call);
 }
 
 function publish(
@@ -285,7 +285,7 @@ export function lookedAt(
   const looked = callIn(draft, id);
   if (looked) {
     Object.assign(looked, { checks, notFound, dueMs: change.nowMs + inMs });
-    indexCall(change, draft, looked, looked.dueMs);
+    indexDue(change, draft, looked);
   }
   change.trace = trace;
   if (paid) settleAsPaid(change, draft, paid);
@@ -317,7 +317,7 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
     if (call.needsOperator || (call.state !== "running" && !isAhead)) continue;
     end(call);
     call.dueMs = nowMs;
-    indexCall(change, draft, call, call.dueMs);
+    indexDue(change, draft, call);
   }
   const key = keyDraft?.value as KeyRecord | undefined;
   if (key?.state === "running") end(key);
@@ -328,8 +328,8 @@ export function giveUpCall(change: Change, draft: Draft, id: string): void {
   const call = callIn(draft, id);
   if (!call) return;
   Object.assign(call, { needsOperator: true, locks: false });
-  indexCall(change, draft, call, undefined);
-  indexCall(change, draft, call, change.nowMs, givenUpIndex);
+  indexCall(change, draft, call, dueIndex, undefined);
+  indexCall(change, draft, call, givenUpIndex, change.nowMs);
   if (call.state === "unknown") {
     publish(change, draft, id, CallOutcome.NEEDS_OPERATOR);
   }
@@ -379,7 +379,15 @@ export function intentOfCall(key: string, call: OpenCall, marks: readonly string
   return { ...call, kind, externalId, startedAtMs, answered: marks };
 }
 
+/** By when a call is looked at next; see `pendingFrom`. */
 export const dueIndex = "due";
+
+/**
+ * What pending calls have as an extra score: they come behind all that may hold a lock, and there may
+ * be very many of them.
+ */
+export const pendingFrom = 1e13;
+
 export const givenUpIndex = "given-up";
 
 /** Names a call in an index. */
@@ -402,7 +410,7 @@ function open(change: Change, draft: Draft, record: PaymentRecord, call: OpenCal
   // A callback may come before the answer, or instead of it: it must not show the hold as paid.
   if (call.hold) record.holds = [...record.holds, call.id].slice(-maxHolds);
   record.changes++;
-  indexCall(change, draft, call, call.dueMs);
+  indexDue(change, draft, call);
 }
 
 /** Most calls noted for one external_id: more than can be open. */
@@ -471,13 +479,19 @@ function callIn(draft: Draft, id: string): OpenCall | undefined {
   return (draft.value as PaymentRecord | undefined)?.calls.find((call) => call.id === id);
 }
 
-/** Sets when a call is looked at next, or given up; undefined takes it out of the index. */
+/** Sets when a call is looked at next. */
+function indexDue(change: Change, draft: Draft, call: OpenCall): void {
+  const { state, dueMs } = call;
+  indexCall(change, draft, call, dueIndex, state === "pending" ? pendingFrom + dueMs : dueMs);
+}
+
+/** @param score undefined takes the call out of the index */
 function indexCall(
   change: Change,
   draft: Draft,
   { id }: OpenCall,
+  index: string,
   score: number | undefined,
-  index = dueIndex,
 ): void {
   change.indexes.push({ index, member: memberOfCall(id, draft.key), score });
 }

@@ -209,7 +209,10 @@ export interface IntentStore {
   end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded>;
   /** @throws GatewayError UNAVAILABLE when the store is out of reach */
   known(account: string, kind: Kind, externalId: string): Promise<Known>;
-  /** Intents that are due for a look, the longest due first, also those whose lease ran out. */
+  /**
+   * Intents that are due for a look, also those whose lease ran out: those of unknown outcome first,
+   * then the pending ones, the longest due first of each.
+   */
   due(account: string, limit: number): Promise<Intent[]>;
   /** Stores what a look found out, what follows for the calls, and when this one is due next. */
   looked(account: string, intent: Intent, look: Look): Promise<Recorded>;

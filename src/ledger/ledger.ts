@@ -23,6 +23,7 @@ import {
   intentsOf,
   keepCallsMs,
   lookedAt,
+  pendingFrom,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import type { DeadLetters } from "./dead-letter.ts";
@@ -259,10 +260,18 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async due(account: string, limit: number): Promise<Intent[]> {
+    const lost = await this.#dueFrom(0, account, limit);
+    if (lost.length === limit) return lost;
+    return [...lost, ...(await this.#dueFrom(pendingFrom, account, limit - lost.length))];
+  }
+
+  /** @param from what their scores begin at */
+  async #dueFrom(from: number, account: string, limit: number): Promise<Intent[]> {
     const { kernel } = this.#account(account);
     for (let asked = limit; ; asked *= 2) {
       const nowMs = kernel.nowMs();
-      const found = await kernel.range([dueIndex], { max: nowMs, limit: asked });
+      const range = { min: from, max: from + nowMs, limit: asked };
+      const found = await kernel.range([dueIndex], range);
       const due = (await this.#callsOf(account, dueIndex, found)).filter(
         (intent) =>
           (intent.state !== "running" || isUnknown(intent, nowMs)) && !this.isEnding(intent),

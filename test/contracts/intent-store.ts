@@ -268,6 +268,24 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await a.begin(account, newCall())).kind, "inFlight");
     });
 
+    it("lists what may hold a lock before pending intents that are due longer", async (t) => {
+      const [a, b] = await stores(t, { firstLookMs: 0 });
+      const ids = (limit: number) =>
+        b.due(account, limit).then((due) => due.map(({ externalId }) => externalId));
+      const make = async (externalId: string) =>
+        started(await a.begin(account, newCall({ externalId })));
+      for (const [n, subjectId] of ["p1", "p2"].entries()) {
+        await a.end(account, await make(`${n}`), { state: "pending", subjectId, key: "free" });
+        while ((await ids(10)).length <= n) await delay(1);
+      }
+      const lost = await make("lost");
+      await a.end(account, lost, { state: "unknown" });
+      while ((await ids(10)).length < 3) await delay(1);
+      assert.deepEqual([await ids(1), await ids(2)], [["lost"], ["lost", "0"]]);
+      await a.looked(account, lost, { inMs: 60_000, checks: 1, notFound: 0 });
+      assert.deepEqual(await ids(10), ["0", "1"]);
+    });
+
     it("lists due intents in order, and a postponed one when its time has come", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const make = async (externalId: string) => {
