@@ -31,7 +31,7 @@ export async function historyOf(
     log.history(account, kind, externalId, maxEvents),
     intents.known(account, kind, externalId),
   ]);
-  const open = explained(known.intents, known.snapshot);
+  const open = explained(known);
   const standing = standingOf(kind, open);
   const operations = open.snapshot?.operations ?? [];
   return {

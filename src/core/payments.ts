@@ -187,8 +187,8 @@ function typeOf<Type extends number, Case extends string>(
 }
 
 /** What callers see of a payment; undefined if nothing is known of it and no call is out. */
-function answerOf({ intents, snapshot: all }: Known): GetPaymentResponse | undefined {
-  const open = explained(intents, all);
+function answerOf(known: Known): GetPaymentResponse | undefined {
+  const open = explained(known);
   const standing = standingOf(EventKind.PAYMENT, open);
   if (!standing) return undefined;
   const { snapshot } = open;

@@ -63,8 +63,8 @@ export function payoutCases(context: Context) {
 }
 
 /** What the gateway knows of a payout; undefined if nothing is known of it and no call is out. */
-function answerOf({ intents, snapshot }: Known): GetPayoutResponse | undefined {
-  const open = explained(intents, snapshot);
+function answerOf(known: Known): GetPayoutResponse | undefined {
+  const open = explained(known);
   return standingOf(EventKind.PAYOUT, open) && answer(open, payoutIn(open.snapshot));
 }
 

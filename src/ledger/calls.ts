@@ -204,7 +204,9 @@ function openForPending(change: Change, draft: Draft): void {
       ...{ state: "pending", locks: false, subjectId: one.subjectId },
       dueMs: nowMs + ages.firstLookMs,
     };
-    const isSettled = evidenceOf(intentOfCall(draft.key, call, []), [], factsOf(record));
+    const isSettled = evidenceOf(intentOfCall(draft.key, call), {
+      ...{ intents: [], facts: factsOf(record), marks: [] },
+    });
     if (!isSettled) open(change, draft, record, call);
   }
 }
@@ -231,12 +233,16 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
 function settleOne(change: Change, draft: Draft, running: boolean): boolean {
   const record = draft.value as PaymentRecord | undefined;
   if (!record) return false;
-  const open = intentsOf(draft.key, record);
-  for (const intent of open) {
+  const known = {
+    intents: intentsOf(draft.key, record),
+    facts: factsOf(record),
+    marks: record.marks,
+  };
+  for (const intent of known.intents) {
     const { id, state } = intent;
     const isRunning = state === "running" && !isUnknown(intent, change.nowMs);
     if (isRunning && !running) continue;
-    const evidence = evidenceOf(intent, open, factsOf(record), isRunning);
+    const evidence = evidenceOf(intent, known, isRunning);
     if (!evidence || (isRunning && evidence.state !== "closed")) continue;
     if (state !== "pending") publish(change, draft, id, CallOutcome.SETTLED, true);
     conclude(change, draft, id, evidence);
@@ -292,7 +298,7 @@ export function lookedAt(
   const appended = told && addNews(change, draft, told);
   const call = callIn(draft, id);
   if (neverArrived && call?.state === "unknown") {
-    change.settled.push({ intent: intentOfCall(draft.key, call, []), by: "notFound" });
+    change.settled.push({ intent: intentOfCall(draft.key, call), by: "notFound" });
     publish(change, draft, id, CallOutcome.NOT_DONE);
     conclude(change, draft, id, { state: "closed", key: "keep" });
     settleCalls(change, draft);
@@ -369,14 +375,13 @@ export function callOf(intent: Intent): OpenCall {
 }
 
 /** The open calls of a record, as those outside see them. */
-export function intentsOf(key: string, { calls, marks }: PaymentRecord): Intent[] {
-  return calls.map((call) => intentOfCall(key, call, marks));
+export function intentsOf(key: string, { calls }: PaymentRecord): Intent[] {
+  return calls.map((call) => intentOfCall(key, call));
 }
 
-export function intentOfCall(key: string, call: OpenCall, marks: readonly string[]): Intent {
+export function intentOfCall(key: string, call: OpenCall): Intent {
   const { kind, externalId } = ofRecordKey(key);
-  const startedAtMs = Number(call.startedAt);
-  return { ...call, kind, externalId, startedAtMs, answered: marks };
+  return { ...call, kind, externalId, startedAtMs: Number(call.startedAt) };
 }
 
 /** By when a call is looked at next; see `pendingFrom`. */

@@ -12,7 +12,7 @@ import { paymentState } from "./payment-state.ts";
  * stored already. It is pending if the service has it, and it continues as this payment or payout.
  * Undefined while the events do not show it. What one call made says nothing about another call, so each state is evidence for one call at
  * most:
- * - not for this call if the state is marked as accounted for (`Intent.answered`), or began before
+ * - not for this call if the state is marked as accounted for, or began before
  *   the call;
  * - not if another open call has the first claim to it: a running one, since its own answer will
  *   settle it, or one of unknown outcome that began earlier;
@@ -29,16 +29,15 @@ import { paymentState } from "./payment-state.ts";
  * payment was taken back: it leaves a mark. The success counts no more once the payment is cancelled
  * or refunded whole: the spec does not say whether the service then takes another payment. So it does
  * not settle a call that may be sent yet: by then the payment may have been taken back.
- * @param open all open calls for the external_id, this one too
  * @param mayBeSentYet the call is within its lease
  */
 export function evidenceOf(
   intent: Intent,
-  open: readonly Intent[],
-  known: Facts<PlacedFact>,
+  evidence: Evidence,
   mayBeSentYet = false,
 ): ShownEnding | undefined {
   const { method } = intent;
+  const known = evidence.facts;
   const find = (is: (state: Fact) => boolean) =>
     known.operations.find((state) => is(state) && isOperationOf(method, state));
   const isPaid = !mayBeSentYet && method === "CreatePayment" && find(succeeded) && isKept(known);
@@ -47,7 +46,7 @@ export function evidenceOf(
     const isOver = find(isOfIt) && !find((state) => isOfIt(state) && state.rank !== 2);
     return isPaid || isOver ? { state: "closed", key: "keep" } : undefined;
   }
-  const found = claimed(intent, open, known);
+  const found = claimed(intent, evidence);
   const own = found && intent.state === "running" && failed(found) ? undefined : found;
   if (!own) {
     return isPaid ? { state: "closed", mark: namelessMark(method), key: "keep" } : undefined;
@@ -57,6 +56,15 @@ export function evidenceOf(
   return isPaid || own.rank === 2
     ? { state: "closed", mark, key: "keep" }
     : { state: "pending", subjectId, mark, key: "keep" };
+}
+
+/** What is known of an external_id, as evidence of its calls. */
+export interface Evidence {
+  /** All of its open calls. */
+  readonly intents: readonly Intent[];
+  readonly facts: Facts<PlacedFact>;
+  /** Marks of attempts that calls account for, whether these are open still or not. */
+  readonly marks: readonly string[];
 }
 
 /** What events show of a call's end. Its key is not theirs to end: it waits for the call's own answer. */
@@ -139,22 +147,21 @@ function succeeded({ status }: Fact): boolean {
  */
 function claimed(
   intent: Intent,
-  open: readonly Intent[],
-  { operations }: Facts<PlacedFact>,
+  { intents: open, facts: { operations }, marks }: Evidence,
 ): PlacedFact | undefined {
   const taken = new Set<PlacedFact>();
   const take = (of: Intent, isSure = false) => {
-    const { method, answered } = of;
+    const { method } = of;
     const isAnothers = (state: Fact) =>
-      answered.includes(markOf(method, state)) ||
+      marks.includes(markOf(method, state)) ||
       // The answer to another confirmation may not have named its operation.
-      (isSure && answered.includes(markOf(method, { subjectId: state.subjectId })));
+      (isSure && marks.includes(markOf(method, { subjectId: state.subjectId })));
     const all = operations
       .filter((state) => isOperationOf(method, state) && !isAnothers(state))
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
       .sort((a, b) => failed(a) - failed(b) || byPlace(beganAt(method, a), beganAt(method, b)));
-    let namelessLeft = answered.filter((mark) => isNameless(mark, method)).length;
+    let namelessLeft = marks.filter((mark) => isNameless(mark, method)).length;
     const found = all.find((state) => {
       if (failed(state) && namelessLeft-- > 0) return false;
       return !taken.has(state) && beganAfter(of, state);

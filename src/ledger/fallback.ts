@@ -99,7 +99,6 @@ export class LedgerWithFallback extends Ledger {
         const intent = intentOfCall(
           recordKey(given.kind, given.externalId),
           newCall(given, `${nowMs}`, nowMs),
-          [],
         );
         const free = this.#write(account, intent, { state: "closed", key: "free" });
         this.#outboxOf(account).add(async () => void (await free()), error);
@@ -164,7 +163,9 @@ export class LedgerWithFallback extends Ledger {
     const now = this.#notStored(account, kind, externalId);
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
     for (const { id } of stored) own.delete(id);
-    return { ...known, intents: [...stored, ...own.values()] };
+    // The store may lack some of this process, and this process has forgotten most of the store's.
+    const marks = [...known.marks, ...this.#own.marks(account, kind, externalId)];
+    return { ...known, intents: [...stored, ...own.values()], marks };
   }
 
   /**

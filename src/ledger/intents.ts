@@ -74,11 +74,6 @@ export interface Intent
   extends Readonly<Omit<OpenCall, "startedAt">>,
     Pick<NewIntent, "kind" | "externalId"> {
   readonly startedAtMs: number;
-  /**
-   * Marks (see evidence.ts) of attempts for the external_id that other calls account for: their
-   * states are no evidence for this call. From `open`: as of now; else as of the call's start.
-   */
-  readonly answered: readonly string[];
 }
 
 export type Begun =
@@ -97,7 +92,7 @@ export type Begun =
 
 /**
  * What became of a call. An unknown outcome is stored under the call's key, too. `mark` is added to
- * `answered` of the open calls for the external_id.
+ * the marks of the external_id.
  */
 export type Ending = Traced &
   /** The call was never sent, or is over. */
@@ -128,7 +123,7 @@ export interface Traced {
 /** The Error object that says so; it may name the payment. */
 export type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
 
-/** What an ending adds to `answered`. */
+/** What an ending adds to the marks. */
 export function markOfEnding(ending: Ending): string | undefined {
   if (ending.state === "unknown") return undefined;
   return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
@@ -163,6 +158,8 @@ export interface Known {
   /** Unsettled calls of all replicas, the oldest first. */
   readonly intents: readonly Intent[];
   readonly snapshot: Snapshot | undefined;
+  /** Marks (evidence.ts) of attempts that calls account for. */
+  readonly marks: readonly string[];
   /** As in `Listed`; undefined if it is not listed. */
   readonly firstSeen?: number | undefined;
   /** When the newest event was stored or the newest call began, in milliseconds since the epoch. */

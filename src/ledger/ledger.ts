@@ -133,11 +133,12 @@ export class Ledger implements EventLog, IntentStore {
     const [stored] = records;
     return of.understood(key, () => {
       const record = stored && recordIn(stored.text);
-      if (!record) return { intents: [], snapshot: undefined };
+      if (!record) return { intents: [], snapshot: undefined, marks: [] };
       const startsMs = record.calls.map(({ startedAt }) => Number(startedAt));
       return {
         intents: intentsOf(key, record),
         snapshot: this.#snapshotOf(of, stored, record, bounds),
+        marks: record.marks,
         firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
         updatedMs: Math.max(record.lastMs, ...startsMs),
       };
@@ -228,7 +229,7 @@ export class Ledger implements EventLog, IntentStore {
     const call = record.calls.find(({ id }) => id === given.id);
     if (!call) throw new Error("the call was not recorded");
     const startedAt = call.startedAt === now ? `${nowMs}` : call.startedAt;
-    return { kind: "started", intent: intentOfCall(key, { ...call, startedAt }, record.marks) };
+    return { kind: "started", intent: intentOfCall(key, { ...call, startedAt }) };
   }
 
   /** @param given the call, if it runs in this process */
@@ -373,7 +374,7 @@ export class Ledger implements EventLog, IntentStore {
         return of.understood(key, () => {
           const record = recordIn(texts.get(key) ?? "");
           const call = record?.calls.find((one) => one.id === id);
-          if (record && call) return intentOfCall(key, call, record.marks);
+          if (record && call) return intentOfCall(key, call);
           gone.push(member);
           return [];
         });

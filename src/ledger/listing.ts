@@ -29,7 +29,10 @@ export function list(change: Change, draft: Draft): void {
     // A call that begins in this step has no start yet.
     Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent,
   );
-  const standing = standingOf(kind, explained(intents, factsOf(record)));
+  const standing = standingOf(
+    kind,
+    explained({ intents, snapshot: factsOf(record), marks: record.marks }),
+  );
   const index = standing && indexOf(kind, standing.state, standing.needsOperator);
   if (record.index === index && (record.firstSeen || !index)) return;
   if (record.index && record.index !== index) {

@@ -1,7 +1,7 @@
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { isCall } from "./call-outcome.ts";
-import { evidenceOf, isNamed, isOperationOf, type ShownEnding } from "./evidence.ts";
+import { type Evidence, evidenceOf, isNamed, isOperationOf, type ShownEnding } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
 import { type Intent, type IntentStore, isUnknown, type Unsettled } from "./intents.ts";
 import type { Facts, PlacedFact, Snapshot } from "./log.ts";
@@ -29,22 +29,22 @@ export async function openCallsOf(
   kind: Kind,
   externalId: string,
 ): Promise<OpenCalls> {
-  const { intents: open, snapshot } = await intents.known(account, kind, externalId);
-  return explained(open, snapshot);
+  return explained(await intents.known(account, kind, externalId));
 }
 
-/** These open calls, with what a snapshot of their external_id says about them. */
-export function explained<Of extends Facts<PlacedFact>>(
-  open: readonly Intent[],
-  snapshot: Of | undefined,
-): OpenCalls<Of> {
-  const known = snapshot ?? noFacts;
-  const openCalls = open.map((intent) => ({
+/** The open calls for an external_id, with what else is known of it says about them. */
+export function explained<Of extends Facts<PlacedFact>>({
+  intents,
+  snapshot,
+  marks,
+}: Omit<Evidence, "facts"> & { readonly snapshot: Of | undefined }): OpenCalls<Of> {
+  const facts = snapshot ?? noFacts;
+  const openCalls = intents.map((intent) => ({
     intent,
-    evidence: evidenceOf(intent, open, known),
+    evidence: evidenceOf(intent, { intents, facts, marks }),
     isRecorded:
       isNamed(intent) &&
-      known.operations.some(
+      facts.operations.some(
         // A confirmation has the id of the payment that it confirms.
         (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
       ),

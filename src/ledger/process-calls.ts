@@ -58,6 +58,11 @@ export class ProcessCalls {
     return record ? intentsOf(key, record) : [];
   }
 
+  /** Marks (evidence.ts) of attempts that calls account for whose ending the store may lack. */
+  marks(account: string, kind: Kind, externalId: string): readonly string[] {
+    return this.#records.get(`${account} ${recordKey(kind, externalId)}`)?.marks ?? [];
+  }
+
   /** Forgets a call, and all that is kept of its external_id unless another call is open. */
   forget(account: string, { kind, externalId, id }: Intent): void {
     const name = `${account} ${recordKey(kind, externalId)}`;

@@ -1,5 +1,5 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { intentOfCall } from "../../src/ledger/calls.ts";
+import { intentsOf } from "../../src/ledger/calls.ts";
 import { factsOf } from "../../src/ledger/entries.ts";
 import { isSameOperation } from "../../src/ledger/merge.ts";
 import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
@@ -96,9 +96,10 @@ export class Ledgers {
   }
 
   #summaryOf({ record, log, answers }: Stored): Summary {
-    const { calls, marks } = record ?? newRecord();
-    const open = calls.map((call) => intentOfCall(this.#recordKey, call, marks));
-    const { openCalls, snapshot } = explained(open, factsOf(record ?? newRecord()));
+    const known = record ?? newRecord();
+    const { calls, marks } = known;
+    const intents = intentsOf(this.#recordKey, known);
+    const { openCalls, snapshot } = explained({ intents, snapshot: factsOf(known), marks });
     const { outcomeUnknown } = outcomeFlags(openCalls);
     const { kind } = ofRecordKey(this.#recordKey);
     return {

@@ -62,7 +62,7 @@ export function stepsOf({ calls }: Scene) {
     const known = recordIn(draft).calls.find(({ id }) => id === `c${i}`);
     const startedAtMs = known ? Number(known.startedAt) : Math.max(stored.awayMs, timeOf(began));
     const made = newCall(givenOf(call, i), `${startedAtMs}`, startedAtMs);
-    return intentOfCall(draft.key, made, []);
+    return intentOfCall(draft.key, made);
   };
   const begin = (call: CallOf, i: number) => (on: On) =>
     beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i));
@@ -89,10 +89,10 @@ export function stepsOf({ calls }: Scene) {
     /** The reconciler turns to a call: before it asks the service. */
     look: each((_, i) =>
       add(({ change, draft }) => {
-        const { calls, marks } = recordIn(draft);
+        const { calls } = recordIn(draft);
         const call = calls.find(({ id }) => id === `c${i}`);
         if (!call) return;
-        const intent = intentOfCall(draft.key, call, marks);
+        const intent = intentOfCall(draft.key, call);
         if (call.state === "running") {
           endCall(change, draft, undefined, intent, { state: "unknown" });
         } else if (change.nowMs - intent.startedAtMs > giveUpMs) {

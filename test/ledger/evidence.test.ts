@@ -87,8 +87,11 @@ function books() {
     const places = change.events.map((_, n) => place(n));
     value = JSON.parse(filledIn(JSON.stringify(draft.value), "token", places, nowMs));
   };
-  const intents = () => value.calls.map((call) => intentOfCall(key, call, value.marks));
-  const known = async () => explained(intents(), factsOf(value)).openCalls;
+  const intents = () => value.calls.map((call) => intentOfCall(key, call));
+  const known = async () => {
+    const { marks } = value;
+    return explained({ intents: intents(), snapshot: factsOf(value), marks }).openCalls;
+  };
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {

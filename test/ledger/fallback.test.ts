@@ -4,8 +4,10 @@ import { setImmediate } from "node:timers/promises";
 import { overridden } from "../../src/collections/overridden.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../src/ledger/calls.ts";
+import { markOfRefusal } from "../../src/ledger/evidence.ts";
 import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
 import { Ledger } from "../../src/ledger/ledger.ts";
+import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { ProcessCalls } from "../../src/ledger/process-calls.ts";
 import { keyRecordKey, recordKey } from "../../src/ledger/record.ts";
 import { storeAway } from "../../src/redis/ask.ts";
@@ -19,7 +21,7 @@ const account = "shop";
 const giveUpMs = 3_600_000;
 
 /** Two replicas with one store, which takes no commits of `refused`. */
-function replicas() {
+function replicas(isAway = false) {
   const refused = new Set<string>();
   const times = { retentionMs: 86_400_000, firstLookMs: 60_000, giveUpMs };
   const store = createMemoryKernel(times);
@@ -33,7 +35,7 @@ function replicas() {
   const replica = () =>
     new LedgerWithFallback({
       ...{ ...times, kernel, keyringOf: undefined },
-      ...{ isAway: () => false, answerMs: 1_000 },
+      ...{ isAway: () => isAway, answerMs: 1_000 },
     });
   return { kernel, refused, one: replica(), other: replica() };
 }
@@ -56,6 +58,28 @@ test("a call that another replica has settled is open no more, whatever else wai
   assert.equal(still?.state, "pending");
   refused.clear();
 });
+
+for (const isAway of [false, true]) {
+  const when = isAway ? "while the store has neither" : "while its loss is not stored";
+  test(`a lost call is not over by the failure of the call before it, ${when}`, async (t) => {
+    const { refused, one, other } = replicas(isAway);
+    t.after(() => Promise.all([one.close(), other.close()]));
+    const key = recordKey(EventKind.PAYMENT, "order");
+    const fail = () => other.append(account, payment({ externalId: "order", status: "failure" }));
+    if (isAway) refused.add(key);
+    const declined = started(await one.begin(account, newCall()));
+    const mark = markOfRefusal("CreatePayment", undefined);
+    await one.end(account, declined, { state: "closed", mark, key: "free" });
+    const lost = started(await one.begin(account, newCall()));
+    if (!isAway) await fail();
+    refused.add(key);
+    await one.end(account, lost, { state: "unknown" });
+    refused.clear();
+    if (isAway) await fail();
+    const { openCalls } = explained(await one.known(account, EventKind.PAYMENT, "order"));
+    assert.equal(outcomeFlags(openCalls).outcomeUnknown, true);
+  });
+}
 
 test("a record of a key that cannot be read is named, not that of its payment", async (t) => {
   const { one, kernel } = replicas();
