@@ -24,7 +24,7 @@ import { createHostGuard, guardRequests } from "./host-guard.ts";
 import type { Stores } from "./stores.ts";
 
 export interface AdminListenerOptions
-  extends Pick<ConsoleOptions, "accounts" | "activities" | "log" | "notReady"> {
+  extends Pick<ConsoleOptions, "accounts" | "activities" | "notReady"> {
   readonly core: Core;
   readonly identify: Identify;
   readonly stores: Stores;
@@ -48,14 +48,15 @@ export function createAdminListener(
 ): Server {
   const { accounts, activities, core, intake, stores, tlsFiles, emulator } = options;
   const { metrics, report } = options.telemetry;
-  const { notReady, log: eventLog, publicUrl } = options;
+  const { notReady, publicUrl } = options;
+  const { ledger } = stores;
   const { maxConnections, maxConnectionsPerAddress } = config;
   const { adminKey } = config;
   const isOpen = config.auth.modes.has("none") && adminKey === undefined;
   const names = [...accounts.keys()];
   const identify = adminKey ? identifyOperator(adminKey, new Set(names)) : options.identify;
   const operators = createOperatorIdentity(identify, names);
-  const deadLetters = createDeadLetters(eventLog, report, config.payoutEnds);
+  const deadLetters = createDeadLetters(ledger, report, config.payoutEnds);
   // Built when a page first asks, since a second schema costs a tenth of the start.
   let built: GraphqlServer | undefined;
   const graphql = () => {
@@ -66,8 +67,7 @@ export function createAdminListener(
     return built;
   };
   const operatorConsole = createConsole({
-    ...{ accounts, activities, log: eventLog, deadLetters, notReady },
-    intents: stores.intents,
+    ...{ accounts, activities, log: ledger, intents: ledger, deadLetters, notReady },
     authenticated: !isOpen,
     reserve: config.rateLimit.reserve,
     reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },
@@ -112,7 +112,7 @@ export function createAdminListener(
       }
       stores.refresh?.();
       const counted = names.map(async (account) => {
-        const waiting = await eventLog.letters.countDeadLetters(account).catch(() => undefined);
+        const waiting = await ledger.letters.countDeadLetters(account).catch(() => undefined);
         report("deadLetters", { account, waiting });
       });
       await Promise.all(counted);

@@ -13,7 +13,6 @@ import { FileError } from "../errors.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { createCauses } from "../ledger/cause-of.ts";
-import { observed } from "../ledger/observed.ts";
 import { createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
@@ -95,13 +94,13 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
   const back = await openBack(common, sandbox);
-  const { stores, eventLog, intents, causes, emulator, activities, accounts } = back;
+  const { stores, ledger, causes, emulator, activities, accounts } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
   const timeoutMs = config.upstreamTimeoutMs;
   const core = createCore({
-    ...{ accounts, log: eventLog, intents, keyrings: back.keyrings },
+    ...{ accounts, log: ledger, intents: ledger, keyrings: back.keyrings },
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
@@ -125,7 +124,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
       : []),
   ];
   const admin = createAdminListener(config, log, {
-    ...{ accounts, log: eventLog, activities, core, identify, stores },
+    ...{ accounts, activities, core, identify, stores },
     ...{ admission, intake, tlsFiles, telemetry, emulator },
     ...{ notReady, refusedAccounts, publicUrl: () => listeningUrl },
   });
@@ -141,7 +140,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     afterMs === undefined
       ? undefined
       : createReconciler({
-          ...{ accounts, intents, afterMs, giveUpMs, timeoutMs },
+          ...{ accounts, intents: ledger, afterMs, giveUpMs, timeoutMs },
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
@@ -187,10 +186,9 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: EmulatorClock | undefined;
   const now = () => clock?.now() ?? Date.now();
-  const stores = await openStores(config, keyrings, report, log, now);
-  const of = { log: stores.eventLog, calls: stores.intents };
-  const { log: eventLog, calls: intents } = observed(of, tracing, report);
-  const causes = createCauses(eventLog);
+  const stores = await openStores(config, keyrings, { report, tracing }, log, now);
+  const { ledger } = stores;
+  const causes = createCauses(ledger);
 
   const { sandboxAddress } = config;
   const emulator =
@@ -223,7 +221,7 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
     accounts.set(name, { bucket, upstream });
   }
   return {
-    ...{ keyrings, stores, eventLog, intents, causes, emulator, activities, accounts },
+    ...{ keyrings, stores, ledger, causes, emulator, activities, accounts },
     // Only a call shows that they are accepted again, and a gateway that is not ready gets none.
     refusedAccounts: () =>
       [...refused.keys()].filter(
@@ -238,7 +236,7 @@ const refusedMs = 60_000;
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
 function createEdges(
   { config, log, telemetry, tracing, budget }: Common,
-  { emulator, eventLog, causes }: Back,
+  { emulator, ledger, causes }: Back,
   core: Core,
   identify: Identify,
   tlsFiles: TlsFiles | undefined,
@@ -262,7 +260,7 @@ function createEdges(
   });
   const callbacks = createCallbackHandler({
     accounts: config.accounts,
-    ...{ payoutEnds: config.payoutEnds, log: eventLog, intake, causeOf: causes.of },
+    ...{ payoutEnds: config.payoutEnds, log: ledger, intake, causeOf: causes.of },
     ...{ report, tracing },
   });
   // The demo's pages call without credentials.

@@ -3,12 +3,12 @@ import { ofAccount } from "../errors.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
-import type { Logger, Report } from "../report.ts";
+import type { Logger } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { createMemoryKernel } from "../stores/memory/kernel.ts";
 import { createSqliteKernel } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
-import type { LedgerOptions, Stores } from "./stores.ts";
+import type { LedgerOptions, StoreObservers, Stores } from "./stores.ts";
 
 /**
  * Opens the configured stores, and logs once what they do not guarantee.
@@ -18,7 +18,7 @@ import type { LedgerOptions, Stores } from "./stores.ts";
 export async function openStores(
   config: Config,
   keyrings: ReadonlyMap<string, Keyring>,
-  report: Report,
+  observers: StoreObservers,
   log: Logger,
   now: () => number = Date.now,
 ): Promise<Stores> {
@@ -30,7 +30,7 @@ export async function openStores(
     giveUpMs,
     locksMs: config.reconcileAfterMs === undefined ? giveUpMs : undefined,
     keyringOf: (account) => ofAccount(keyrings, account),
-    report,
+    ...observers,
   };
   if (redis) {
     const { redisStores } = await import("./redis-stores.ts");
@@ -45,8 +45,7 @@ export async function openStores(
   const ledger = new Ledger({ ...ledgerOptions, kernel, keyringOf: undefined });
   return {
     bucketOf: ownBudgets(config),
-    eventLog: ledger,
-    intents: ledger,
+    ledger,
     notReady: () => [],
     close: () => ledger.close(),
   };
@@ -79,8 +78,7 @@ async function sqliteStores(
   await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
   return {
     bucketOf: ownBudgets(config),
-    eventLog: ledger,
-    intents: ledger,
+    ledger,
     async close() {
       await ledger.close();
       await thread.close();

@@ -83,8 +83,7 @@ export async function redisStores(
     if (warning !== undefined && warning !== before) log.warn(warning);
   });
   return {
-    eventLog: ledger,
-    intents: ledger,
+    ledger,
     // The gateway still serves while Redis is away.
     notReady: () => [],
     bucketOf: (account, report) =>

@@ -3,17 +3,21 @@ import type { EventLog } from "../ledger/log.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
+import type { Tracing } from "../telemetry/tracing/tracing.ts";
 
 /** What the ledger of each kind of store is made with. */
-export interface LedgerOptions extends Ages {
+export interface LedgerOptions extends Ages, StoreObservers {
   readonly keyringOf: (account: string) => Keyring;
+}
+
+export interface StoreObservers {
   readonly report: Report;
+  readonly tracing: Tracing;
 }
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
-  readonly eventLog: EventLog;
-  readonly intents: IntentStore;
+  readonly ledger: EventLog & IntentStore;
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string, report: Report): TokenBucket;

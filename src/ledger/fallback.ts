@@ -131,7 +131,7 @@ export class LedgerWithFallback extends Ledger {
   }
 
   /** Never throws: what cannot be written now is written later. */
-  override async end(
+  protected override async ended(
     account: string,
     intent: Intent,
     ending: Ending,
@@ -231,7 +231,7 @@ export class LedgerWithFallback extends Ledger {
   }
 
   #write(account: string, intent: Intent, ending: Ending, told?: Entry, given?: NewIntent) {
-    const write = oneAtATime(() => super.end(account, intent, ending, told, given));
+    const write = oneAtATime(() => super.ended(account, intent, ending, told, given));
     return async (): Promise<Recorded> => {
       const recorded = await this.#within(write());
       this.#unwritten.delete(intent.id);

@@ -3,7 +3,6 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
-import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, Scored, StoredRecord } from "../stores/kernel.ts";
@@ -58,7 +57,7 @@ import type {
   Snapshot,
   Topic,
 } from "./log.ts";
-import { sourceName } from "./observed.ts";
+import { activeTrace, type Observers, observed, sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import {
   keyRecordKey,
@@ -71,10 +70,8 @@ import {
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
-export interface LedgerOptions extends Ages {
+export interface LedgerOptions extends Ages, Observers {
   readonly kernel: Kernel;
-  /** Default: nothing is reported. */
-  readonly report?: Report | undefined;
   /**
    * Encrypts the secrets of an account's events, and its dead letters. Undefined for a store that is
    * this process's memory, which holds the secrets anyway: nothing is encrypted.
@@ -112,10 +109,13 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async append(account: string, entry: Entry): Promise<Appended> {
-    const { result } = await this.#stepOf(account, entry, (change, draft) =>
-      addNews(change, draft, entry),
-    );
-    return result;
+    const { appended } = await observed(this.#options, account, entry, async (traced) => {
+      const { result } = await this.#stepOf(account, traced, (change, draft) =>
+        addNews(change, draft, traced),
+      );
+      return { appended: result };
+    });
+    return appended;
   }
 
   async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
@@ -232,8 +232,15 @@ export class Ledger implements EventLog, IntentStore {
     return { kind: "started", intent: intentOfCall(key, { ...call, startedAt }) };
   }
 
+  async end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded> {
+    const traced = { ...ending, trace: activeTrace() };
+    return observed(this.#options, account, told, (entry) =>
+      this.ended(account, intent, traced, entry),
+    );
+  }
+
   /** @param given the call, if it runs in this process */
-  async end(
+  protected async ended(
     account: string,
     intent: Intent,
     ending: Ending,
@@ -288,13 +295,16 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
-    const { result } = await this.#stepOf(
-      account,
-      intent,
-      (change, draft) => lookedAt(change, draft, intent.id, look),
-      { by: look.by },
-    );
-    return result ? { appended: result } : {};
+    const trace = activeTrace();
+    return observed(this.#options, account, look.told, async (told) => {
+      const { result } = await this.#stepOf(
+        account,
+        intent,
+        (change, draft) => lookedAt(change, draft, intent.id, { ...look, told, trace }),
+        { by: look.by },
+      );
+      return result ? { appended: result } : {};
+    });
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {

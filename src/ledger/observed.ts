@@ -1,86 +1,62 @@
-import { overridden } from "../collections/overridden.ts";
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import { kinds } from "../model/kinds.ts";
-import type { Observations, Report } from "../report.ts";
-import { activeSpan, type Tracing } from "../telemetry/tracing/tracing.ts";
-import type { IntentStore, Recorded } from "./intents.ts";
-import type { Appended, Entry, EventLog } from "./log.ts";
+import { noReport, type Observations, type Report } from "../report.ts";
+import { activeSpan, noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
+import type { Recorded } from "./intents.ts";
+import type { Entry } from "./log.ts";
 
-/** Wraps a log and calls so that what is appended is traced and reported. */
-export function observed(
-  { log, calls }: { readonly log: EventLog; readonly calls: IntentStore },
-  tracing: Tracing,
-  report: Report,
-): { readonly log: EventLog; readonly calls: IntentStore } {
-  /** The event remembers its trace (`traceOf`). `append` gives undefined if it is not done yet. */
-  async function observe<T extends Appended | undefined>(
-    account: string,
-    entry: Entry,
-    append: (traced: Entry) => Promise<T>,
-  ): Promise<T> {
-    const startedMs = performance.now();
-    const kind = kinds[entry.kind].name;
-    const source = sourceName(entry.source);
-    const span = tracing.start("append event", {
-      kind: "internal",
-      attributes: {
-        "payments_gateway.account": account,
-        "payments_gateway.event.kind": kind,
-        "payments_gateway.event.source": source,
-      },
-    });
-    const ended = (outcome: Observations["appended"]["outcome"], conflict = false) => {
-      const durationMs = performance.now() - startedMs;
-      report("appended", { account, kind, source, outcome, conflict, durationMs });
-      span.set({ "payments_gateway.event.outcome": outcome });
-      if (outcome === "failed") span.fail("UNAVAILABLE");
-    };
-    const { traceparent: trace } = span;
-    try {
-      const traced = trace === undefined ? entry : { ...entry, trace };
-      const appended = await span.run(() => append(traced));
-      ended(appended?.outcome ?? "failed", appended?.conflict);
-      return appended;
-    } catch (error) {
-      ended("failed");
-      throw error;
-    } finally {
-      span.end();
-    }
-  }
-
-  async function record(
-    account: string,
-    told: Entry | undefined,
-    write: (told: Entry | undefined) => Promise<Recorded>,
-  ): Promise<Recorded> {
-    if (!told) return write(undefined);
-    let recorded: Recorded = {};
-    await observe(account, told, async (traced) => {
-      recorded = await write(traced);
-      return recorded.appended;
-    });
-    return recorded;
-  }
-
-  return {
-    log: overridden(log, {
-      append: (account, entry) => observe(account, entry, (each) => log.append(account, each)),
-    }),
-    calls: overridden(calls, {
-      end: (account, intent, ending, told) =>
-        record(account, told, (entry) =>
-          calls.end(account, intent, { ...ending, trace: traceparent() }, entry),
-        ),
-      looked: (account, intent, look) =>
-        record(account, look.told, (told) =>
-          calls.looked(account, intent, { ...look, told, trace: traceparent() }),
-        ),
-    }),
-  };
+/** To whom a ledger tells what is appended to it. */
+export interface Observers {
+  /** Default: nothing is reported. */
+  readonly report?: Report | undefined;
+  /** Default: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
 }
 
-const traceparent = () => activeSpan.getStore()?.traceparent;
+/**
+ * Traces and reports what an entry becomes; without an entry there is nothing to tell.
+ * @param write gets the entry with its trace (`traceOf`)
+ */
+export async function observed<R extends Recorded, E extends Entry | undefined>(
+  { report = noReport, tracing = noTracing }: Observers,
+  account: string,
+  entry: E,
+  write: (traced: E) => Promise<R>,
+): Promise<R> {
+  if (!entry) return write(entry);
+  const startedMs = performance.now();
+  const kind = kinds[entry.kind].name;
+  const source = sourceName(entry.source);
+  const span = tracing.start("append event", {
+    kind: "internal",
+    attributes: {
+      "payments_gateway.account": account,
+      "payments_gateway.event.kind": kind,
+      "payments_gateway.event.source": source,
+    },
+  });
+  let outcome: Observations["appended"]["outcome"] = "failed";
+  let conflict = false;
+  try {
+    const { traceparent: trace } = span;
+    const traced = trace === undefined ? entry : { ...entry, trace };
+    const recorded = await span.run(() => write(traced));
+    // Undefined if it is written later.
+    if (recorded.appended) ({ outcome, conflict } = recorded.appended);
+    return recorded;
+  } finally {
+    const durationMs = performance.now() - startedMs;
+    report("appended", { account, kind, source, outcome, conflict, durationMs });
+    span.set({ "payments_gateway.event.outcome": outcome });
+    if (outcome === "failed") span.fail("UNAVAILABLE");
+    span.end();
+  }
+}
+
+/** That of the active span. */
+export function activeTrace(): string | undefined {
+  return activeSpan.getStore()?.traceparent;
+}
 
 /** What an event came from, as metrics and traces name it. */
 export function sourceName(source: EventSource): Observations["appended"]["source"] {

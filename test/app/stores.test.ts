@@ -8,6 +8,7 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/import.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { freePorts, spawnCli } from "../gateway/spawn.ts";
 import { newCall } from "../ledger/new-call.ts";
 import { listen } from "../listen.ts";
@@ -21,7 +22,8 @@ import { until } from "../until.ts";
 async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logRecords("debug");
   const keyrings = new Map([["default", await deriveKeyring("default", [new Secret("password")])]]);
-  const stores = await openStores(readConfig(env), keyrings, createTelemetry(log, []).report, log);
+  const observers = { report: createTelemetry(log, []).report, tracing: noTracing };
+  const stores = await openStores(readConfig(env), keyrings, observers, log);
   t.after(() => stores.close());
   return { records, stores };
 }
@@ -80,7 +82,7 @@ test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => 
   const redis = await startRedis();
   t.after(() => redis.close());
   const { records, stores } = await open(t, { REDIS_URL: redis.url });
-  const begin = (externalId: string) => stores.intents.begin("default", newCall({ externalId }));
+  const begin = (externalId: string) => stores.ledger.begin("default", newCall({ externalId }));
   await until(async () => (await begin("probe")) && records.length > 0);
   await redis.command("CONFIG", "SET", "maxmemory", "1");
   await assert.rejects(begin("order"), { code: "UNAVAILABLE" });
@@ -150,7 +152,7 @@ test("a Redis prefix with state in another layout is refused, with what to do", 
     /^REDIS_PREFIX: "former": .* layout 1, .* set another REDIS_PREFIX/,
   );
   const { stores } = await open(t, env);
-  await until(async () => (await stores.eventLog.cursorBefore("default", 1)) !== "");
+  await until(async () => (await stores.ledger.cursorBefore("default", 1)) !== "");
   assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), redisLayout);
   await open(t, env);
 });
@@ -161,12 +163,12 @@ test("state that gets another layout under a running gateway is not used", {
   const server = await startRedis();
   t.after(() => server.close());
   const { stores, records } = await open(t, { REDIS_URL: server.url });
-  const begin = (externalId: string) => stores.intents.begin("default", newCall({ externalId }));
+  const begin = (externalId: string) => stores.ledger.begin("default", newCall({ externalId }));
   await until(async () => begin("first"));
   const before = await server.command("KEYS", "*record*");
   await server.command("HSET", "pgw:{default}:log", "layout", "99");
   await assert.rejects(begin("second"), { code: "UNAVAILABLE" });
-  await assert.rejects(stores.eventLog.cursorBefore("default", 1), {
+  await assert.rejects(stores.ledger.cursorBefore("default", 1), {
     code: "UNAVAILABLE",
   });
   assert.deepEqual(await server.command("KEYS", "*record*"), before);
@@ -184,7 +186,7 @@ test("Redis is away while a cluster moves the slot of an account, and the log sa
     REDIS_URL: cluster.url,
     REDIS_MIN_REPLICAS: "0",
   });
-  await until(async () => stores.intents.begin("default", newCall({ externalId: "first" })));
+  await until(async () => stores.ledger.begin("default", newCall({ externalId: "first" })));
   const key = "pgw:{default}:log";
   const owner = await ownerOf(cluster, key);
   const [from, to] = owner === 0 ? cluster.nodes : cluster.nodes.toReversed();
@@ -207,7 +209,7 @@ test("Redis is away while no majority of its Sentinels answers, and the log says
   const set = await startSentinelSet();
   t.after(() => set.close());
   const { stores, records } = await open(t, { REDIS_URL: set.url });
-  await until(async () => stores.intents.begin("default", newCall({ externalId: "first" })));
+  await until(async () => stores.ledger.begin("default", newCall({ externalId: "first" })));
   await Promise.all(set.sentinels.slice(1).map((sentinel) => sentinel.kill()));
   await until(async () => stores.redisHealth?.().status === "away");
   const told = records.filter(({ msg }) => /^Redis is away/.test(String(msg)));

@@ -6,7 +6,9 @@ import { createMemoryKernel, type MemoryKernelOptions } from "../../src/stores/m
 import { createRedisKernel, type RedisKernelOptions } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel, type SqliteKernelOptions } from "../../src/stores/sqlite/kernel.ts";
 
-type Given = Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report" | "lettersBound">>;
+type Given = Partial<
+  Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report" | "tracing" | "lettersBound">
+>;
 type Sealed = Given & { readonly keyringOf: NonNullable<LedgerOptions["keyringOf"]> };
 
 export type MemoryLedgerOptions = MemoryKernelOptions & Given;

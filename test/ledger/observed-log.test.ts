@@ -6,7 +6,6 @@ import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { createCauses } from "../../src/ledger/cause-of.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
-import { observed } from "../../src/ledger/observed.ts";
 import {
   readEvent,
   rememberTrace,
@@ -14,7 +13,7 @@ import {
   traceOf,
   writeEvent,
 } from "../../src/ledger/stored-event.ts";
-import { noReport, reportTo } from "../../src/report.ts";
+import { reportTo } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { createMemoryLedger } from "./create.ts";
@@ -32,8 +31,7 @@ test("every append is reported with its kind, source and outcome", async () => {
       told.push([account, kind, source, outcome, ...(conflict ? ["conflict"] : [])].join(" "));
     },
   });
-  const ledger = memory();
-  const { log } = observed({ log: ledger, calls: ledger }, noTracing, report);
+  const log = createMemoryLedger({ retentionMs: dayMs, report });
   await log.append("shop", payment({ status: "failure" }));
   await log.append("shop", payment({ status: "failure" }));
   await log.append("shop", payment({ status: "success", source: "response" }));
@@ -53,13 +51,12 @@ test("every append is reported with its kind, source and outcome", async () => {
 
 test("the event of a lost call carries the trace of the call", async () => {
   const ledger = memory();
-  const { calls } = observed({ log: ledger, calls: ledger }, noTracing, noReport);
   const about = { id: "lost", method: "CreatePayment", kind: EventKind.PAYMENT } as const;
-  const begun = await calls.begin("shop", { ...about, externalId: "lost", leaseMs: 60_000 });
+  const begun = await ledger.begin("shop", { ...about, externalId: "lost", leaseMs: 60_000 });
   assert.ok(begun.kind === "started");
   const { intent } = begun;
   const span = { ...noTracing.start("call", { kind: "server" }), traceparent: trace("a") };
-  await activeSpan.run(span, () => calls.end("shop", intent, { state: "unknown" }));
+  await activeSpan.run(span, () => ledger.end("shop", intent, { state: "unknown" }));
   const events = await ledger.history("shop", EventKind.PAYMENT, "lost", 10);
   assert.deepEqual(events.map(traceOf), [trace("a")]);
   await ledger.close();
