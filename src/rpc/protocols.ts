@@ -39,8 +39,8 @@ export interface Protocol {
   /** The flag of an envelope that ends a body. */
   readonly endFlag?: number;
   readonly asking: AskingHeaders;
-  /** The answer to a call that failed before anything was sent. */
-  readonly fail: (error: ConnectError, headers: Headers, compression: Compression | null) => Answer;
+  /** The answer to a call that failed before anything was sent. It is never compressed. */
+  readonly fail: (error: ConnectError, headers: Headers) => HttpResponse;
 }
 
 /** How unary calls of one content type are read and answered. */
@@ -125,6 +125,12 @@ function protocolOf<Of extends Protocol>(
   type = "",
 ): Of | undefined {
   return protocols.get(type) ?? protocols.get(type.toLowerCase().replace(charset, ""));
+}
+
+/** The protocol of a content type, of unary calls or of streams; for an unknown one Connect's JSON. */
+export function anyProtocolOf(type: string | undefined): Protocol {
+  const known = protocolOf(unaryProtocols, type) ?? protocolOf(streamProtocols, type);
+  return known ?? (unaryProtocols.get("application/json") as Protocol);
 }
 
 const charset = /(?<=json); *charset=(?:utf-?8|"utf-?8")$/;
@@ -233,39 +239,32 @@ export function envelopeHeaders(
 /** A unary call of Connect's own protocol, the only one without envelopes. */
 function connectUnary(codec: "json" | "proto"): UnaryProtocol {
   const contentType = `application/${codec}`;
-  const answer = (
-    status: number,
-    message: Uint8Array | string,
-    headers: Record<string, string>,
-    compression: Compression | null,
-  ): Answer => {
-    const bytes = Buffer.byteLength(message);
-    if (compression === null || bytes < compressMinBytes) {
-      headers["content-length"] = String(bytes);
-      return { status, headers, body: message };
-    }
-    return compression.compress(bytesOfMessage(message)).then((body) => {
-      headers["content-encoding"] = compression.name;
-      headers["content-length"] = String(body.byteLength);
-      return { status, headers, body };
-    });
-  };
   return {
     ...{ name: "connect", isJson: codec === "json", contentType },
     ...{ hasTrailers: false, asking: connectHeaders, extraBytes: 0 },
-    succeed: (message, headers, compression) =>
-      answer(200, message, { "content-type": contentType, ...headers }, compression),
-    fail(error, headers, compression) {
+    succeed(message, headers, compression) {
+      const all = { "content-type": contentType, ...headers };
+      if (compression === null || Buffer.byteLength(message) < compressMinBytes) {
+        return withLength(200, all, message);
+      }
+      const compressed = { ...all, "content-encoding": compression.name };
+      return compression
+        .compress(bytesOfMessage(message))
+        .then((body) => withLength(200, compressed, body));
+    },
+    fail(error, headers) {
       const metadata = new globalThis.Headers();
       mergeNonProtocolHeaders(metadata, error.metadata);
-      const all = {
-        ...headers,
-        ...Object.fromEntries(metadata),
-        "content-type": "application/json",
-      };
-      return answer(codeToHttpStatus(error.code), errorToJsonBytes(error, {}), all, compression);
+      const type = { "content-type": "application/json" };
+      const all = { ...headers, ...Object.fromEntries(metadata), ...type };
+      return withLength(codeToHttpStatus(error.code), all, errorToJsonBytes(error, {}));
     },
   };
+}
+
+function withLength(status: number, headers: Headers, body: Uint8Array | string): HttpResponse {
+  const length = String(Buffer.byteLength(body));
+  return { status, headers: { ...headers, "content-length": length }, body };
 }
 
 function connectStream(codec: "json" | "proto"): StreamProtocol {
@@ -281,7 +280,7 @@ function connectStream(codec: "json" | "proto"): StreamProtocol {
       });
       return { flags: endStreamFlag, data };
     },
-    fail: (...failed) => failInEnvelope(protocol, ...failed),
+    fail: (error, headers) => failInEnvelope(protocol, error, headers),
   };
   return protocol;
 }
@@ -296,7 +295,7 @@ function grpcStream(name: "grpc" | "grpc-web", codec: "json" | "proto"): StreamP
       const trailers = error ? trailersOf(error) : succeeded;
       return hasTrailers ? { trailers } : { flags: trailerFlag, data: trailerLines(trailers) };
     },
-    fail: (...failed) => failInEnvelope(protocol, ...failed),
+    fail: (error, headers) => failInEnvelope(protocol, error, headers),
   };
   return protocol;
 }
@@ -306,11 +305,10 @@ function failInEnvelope(
   protocol: StreamProtocol,
   error: ConnectError,
   headers: Headers,
-  compression: Compression | null,
 ): HttpResponse {
-  const all = { ...envelopeHeaders(protocol, compression), ...headers };
+  const all = { ...envelopeHeaders(protocol, null), ...headers };
   const end = protocol.end(error);
-  if ("data" in end) return { status: 200, headers: all, body: envelope(end, compression) };
+  if ("data" in end) return { status: 200, headers: all, body: encodeEnvelopes(end) };
   // The trailers are sent as the only headers: after separate headers, a client would take the call
   // as begun and not retry it (gRPC A6).
   return { status: 200, headers: { ...all, ...end.trailers }, body: "" };
@@ -322,17 +320,16 @@ function grpcUnary(stream: StreamProtocol): UnaryProtocol {
     ...stream,
     succeed(message, headers, compression) {
       const end = stream.end(undefined);
-      const parts: EnvelopedMessage[] = [{ flags: 0, data: bytesOfMessage(message) }];
-      if ("data" in end) parts.push(end);
-      const all = { ...envelopeHeaders(stream, compression), ...headers };
-      const answerOf = (envelopes: readonly EnvelopedMessage[]): HttpResponse => ({
-        ...{ status: 200, headers: all, body: encodeEnvelopes(...envelopes) },
-        ...("trailers" in end && end),
+      const answerOf = (envelope: EnvelopedMessage): HttpResponse => ({
+        status: 200,
+        headers: { ...envelopeHeaders(stream, compression), ...headers },
+        ...("data" in end
+          ? { body: encodeEnvelopes(envelope, end) }
+          : { body: encodeEnvelopes(envelope), trailers: end.trailers }),
       });
-      if (compression === null) return answerOf(parts);
-      return Promise.all(
-        parts.map((part) => envelopeCompress(part, compression, compressMinBytes)),
-      ).then(answerOf);
+      const plain = { flags: 0, data: bytesOfMessage(message) };
+      if (compression === null) return answerOf(plain);
+      return envelopeCompress(plain, compression, compressMinBytes).then(answerOf);
     },
   };
 }

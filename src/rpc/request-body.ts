@@ -36,7 +36,7 @@ export async function receiveBody(
   slot: Slot | false,
 ): Promise<Buffer> {
   const arrived = slot ? countArrival(slot) : undefined;
-  const limits = { maxBytes, timeoutMs: options.requestTimeoutMs };
+  const limits = { maxBytes, timeoutMs: options.limits.requestTimeoutMs };
   const body = await receiveWhole(head, limits, () => tooLarge(method)).finally(arrived);
   await options.intake.turn(head.connection);
   return body;

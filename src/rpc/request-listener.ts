@@ -1,43 +1,83 @@
+import { oncePer } from "../collections/once-per.ts";
+import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
-import { emptyResponse, type RequestHead } from "../net/request-head.ts";
-import type { Logger } from "../report.ts";
+import { overloaded } from "../net/overloaded.ts";
+import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
-import type { AdmissionGate } from "./admission-gate.ts";
-import type { Methods } from "./methods.ts";
-import type { ServedMethod } from "./served-call.ts";
+import { toConnectError } from "./errors.ts";
+import { limitOpenStreams } from "./open-streams.ts";
+import {
+  anyProtocolOf,
+  askedTimeoutMs,
+  type Protocol,
+  streamRequestOf,
+  unaryRequestOf,
+} from "./protocols.ts";
+import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
+import type { RpcServerOptions } from "./server.ts";
+import { serveStream } from "./stream-path.ts";
+import { serveUnary } from "./unary-path.ts";
+
+export interface ListenerOptions
+  extends ServingOptions,
+    Pick<RpcServerOptions, "admission" | "tracing" | "misdirection"> {
+  readonly methods: readonly ServedMethod[];
+}
 
 /**
- * Passes requests of Node's servers to the methods that they name. No request can make it throw: an
- * unknown path gets 404.
+ * Passes requests to the methods that they name, as calls: each is admitted in its turn, or refused
+ * before any work on it. No request can make it throw: an unknown path gets 404.
  */
-export function createRequestListener(
-  methods: Methods,
-  gate: AdmissionGate,
-  tracing: Tracing,
-  log: Logger,
-): (head: RequestHead) => void {
-  const served = new Map(methods.all.map((method) => [method.requestPath, method]));
+export function createRequestListener(options: ListenerOptions): (head: RequestHead) => void {
+  const { admission, misdirection, tracing, log, report } = options;
+  const methods = new Map(options.methods.map((method) => [method.requestPath, method]));
+  const takesOpenStream = limitOpenStreams(options.limits.maxConnections);
+  const refuse = createRefusal(overloaded());
 
   return (head) => {
-    const path = head.url.split("?", 1)[0] ?? "";
-    const method = served.get(path);
-    if (!method) {
-      if (path !== openapiPath) return head.answer(emptyResponse(404));
-      return void serveOpenapi(head).catch((error: unknown) => failed(head, path, error));
+    const misdirected = misdirection?.(head.headers);
+    if (misdirected) {
+      const { message, status } = misdirected;
+      createRefusal(new GatewayError("PERMISSION_DENIED", message), status)(head);
+      return;
     }
-    gate(method, head, (slot) => start(method, head, slot));
+    const path = head.url.split("?", 1)[0] ?? "";
+    const method = methods.get(path);
+    if (method) enter(method, head);
+    else if (path !== openapiPath) head.answer(emptyResponse(404));
+    else serveOpenapi(head).catch((error: unknown) => failed(head, path, error));
   };
+
+  function enter(method: ServedMethod, head: RequestHead): void {
+    const { kind, isOpen } = method;
+    if (isOpen && method.method.methodKind !== "unary" && !takesOpenStream(head)) {
+      report("cut", { listener: "rpc", limit: "open_streams" });
+      refuse(head);
+      return;
+    }
+    admission.enter({
+      kind,
+      owner: head.connection,
+      timeoutMs: askedTimeoutMs(head.headers),
+      isGone: head.isGone,
+      start: (slot) => start(method, head, slot),
+      refuse() {
+        report("refused", { listener: "rpc", kind });
+        refuse(head);
+      },
+    });
+  }
 
   function start(method: ServedMethod, head: RequestHead, slot: Slot): void {
     // Health checks and reflection are not traced: they would be most of all traces.
-    if (method.isOpen) return void serve(method, head, slot);
+    if (method.isOpen) return void serveSafely(method, head, slot);
     const span = startSpan(tracing, method, head);
     endWith(head, span);
-    span.run(() => serve(method, head, slot));
+    span.run(() => serveSafely(method, head, slot));
   }
 
-  function serve(method: ServedMethod, head: RequestHead, slot: Slot): Promise<void> {
-    return methods.serve(method, head, slot).catch((error: unknown) => {
+  function serveSafely(method: ServedMethod, head: RequestHead, slot: Slot): Promise<void> {
+    return serve(method, head, slot, options).catch((error: unknown) => {
       slot.leave();
       failed(head, method.requestPath, error);
     });
@@ -46,6 +86,51 @@ export function createRequestListener(
   function failed(head: RequestHead, path: string, error: unknown): void {
     head.answer(emptyResponse(500));
     log.error({ path, err: error }, "unexpected error: call not answered");
+  }
+}
+
+/**
+ * Refuses requests with an error, in the protocol of their content type. It is encoded once: a
+ * gateway that has more calls than it can serve must spend next to nothing on those that it refuses.
+ * @param status instead of the error's own, where the error is not in an envelope, as a part of a
+ * response that succeeds
+ */
+function createRefusal(error: GatewayError, status?: number): (head: RequestHead) => void {
+  const answerIn = oncePer(({ fail, extraBytes }: Protocol) => {
+    const answer = fail(toConnectError(error), {});
+    return status !== undefined && extraBytes === 0 ? { ...answer, status } : answer;
+  });
+  return (head) => head.answer(answerIn(anyProtocolOf(head.headers["content-type"])));
+}
+
+/** Serves a call. Resolves once it is answered or its stream has begun. */
+async function serve(
+  method: ServedMethod,
+  head: RequestHead,
+  slot: Slot,
+  options: ServingOptions,
+): Promise<void> {
+  const isUnary = method.method.methodKind === "unary";
+  // A stream gives its slot back when it begins.
+  if (!isUnary) slot.leave();
+  const { headers } = head;
+  // Whether the request names its host as a URL can.
+  if (!isAuthority(headers[":authority"]?.toString() ?? headers.host ?? "")) return refuse(400);
+  // A client that expects to read while it writes would hang on this connection.
+  if (isBidi(method) && head.httpVersion === "1.1") return refuse(505, { connection: "close" });
+  if (!method.allowedMethods.includes(head.method)) {
+    return refuse(405, { allow: method.allowedMethods.join(", ") });
+  }
+  if (isUnary) {
+    const asked = unaryRequestOf(head, method);
+    return asked ? serveUnary({ method, head, asked, slot, options }) : refuse(415);
+  }
+  const asked = streamRequestOf(head, method);
+  return asked ? serveStream({ method, head, asked, slot, options }) : refuse(415);
+
+  function refuse(status: number, headers: Readonly<Record<string, string>> = {}): void {
+    slot.leave();
+    head.answer(emptyResponse(status, { "cache-control": "no-store", ...headers }));
   }
 }
 

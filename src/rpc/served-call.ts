@@ -15,6 +15,7 @@ import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { Logger, Report } from "../report.ts";
 import { type CallRecord, createCallRecord, type RecordedCall } from "./call-record.ts";
 import { toGatewayError } from "./errors.ts";
+import type { RpcLimits } from "./methods.ts";
 import type { Asked, Granted, Protocol } from "./protocols.ts";
 
 /** Identifies the caller by a request's headers. @throws GatewayError for a caller it refuses */
@@ -27,8 +28,7 @@ export interface ServingOptions {
   readonly log: Logger;
   readonly report: Report;
   readonly intake: Intake;
-  /** Longest a body may take to arrive, in milliseconds. */
-  readonly requestTimeoutMs: number;
+  readonly limits: RpcLimits;
   /** The calls in flight. */
   readonly underWay: UnderWay<AbortController>;
 }

@@ -1,17 +1,14 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { type Admission, createAdmission } from "../net/admission.ts";
-import { Intake } from "../net/intake.ts";
+import type { Admission } from "../net/admission.ts";
+import type { Intake } from "../net/intake.ts";
 import { createOnePort, type Tls } from "../net/one-port.ts";
-import type { HttpResponse, RequestHead } from "../net/request-head.ts";
-import { type Logger, noReport, type Report } from "../report.ts";
-import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { createAdmissionGate } from "./admission-gate.ts";
-import { toConnectError } from "./errors.ts";
-import { createMethods, defaultLimits, type RpcLimits } from "./methods.ts";
-import { type Protocol, streamProtocols, unaryProtocols } from "./protocols.ts";
+import type { Logger, Report } from "../report.ts";
+import type { Tracing } from "../telemetry/tracing/tracing.ts";
+import { defaultLimits, methodsOf, type RpcLimits } from "./methods.ts";
 import { createRequestListener } from "./request-listener.ts";
 import type { Identify } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
@@ -24,18 +21,16 @@ export interface RpcServerOptions {
   readonly log: Logger;
   /** Which requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
-  /** Default: nothing is reported. */
-  readonly report?: Report;
-  /** Default: nothing is traced. */
-  readonly tracing?: Tracing;
+  readonly report: Report;
+  readonly tracing: Tracing;
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   /** Single limits that differ from `defaultLimits`. */
   readonly limits?: Partial<RpcLimits>;
-  /** Decides which calls are admitted. Default: all. */
-  readonly admission?: Admission;
-  /** Takes in the bodies of calls. Default: one that shares its memory with no other listener. */
-  readonly intake?: Intake;
+  /** Decides which calls are admitted. */
+  readonly admission: Admission;
+  /** Takes in the bodies of calls. */
+  readonly intake: Intake;
 }
 
 /** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2. */
@@ -62,31 +57,31 @@ export interface RpcServer {
 }
 
 export function createRpcServer(options: RpcServerOptions): RpcServer {
-  const { core, identify, log, report = noReport, tracing = noTracing } = options;
-  const { admission = createAdmission({ maxCalls: undefined }) } = options;
-  const { intake = new Intake({ admission }) } = options;
+  const { core, admission, intake, report } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const all = [...services, Health, ...reflectionServices];
   const health = createHealth(all, limits.healthWatchMs);
   const reflection = createReflection(all, { admission, report, streamMs: limits.reflectionMs });
   const implemented = implementation(core);
-  const methods = createMethods(
-    services.map((service) => [service, implemented]),
-    [[Health, health.service], ...reflection],
-    limits,
-    { core, identify, log, report, intake, requestTimeoutMs: limits.requestTimeoutMs },
-  );
-
-  const gate = createAdmissionGate(admission, report, limits.maxConnections);
-  const listener = createRequestListener(methods, gate, tracing, log);
+  const methods = [
+    ...services.flatMap((service) => methodsOf([service, implemented], false, limits)),
+    ...methodsOf([Health, health.service], true, limits),
+    ...reflection.flatMap((service) => methodsOf(service, true, limits)),
+  ];
+  const underWay = new UnderWay<AbortController>();
   const port = createOnePort({
-    listener: refusesMisdirected(options.misdirection, listener),
+    listener: createRequestListener({ ...options, limits, methods, underWay }),
     limits,
     intake,
     onCut: (limit) => report("cut", { listener: "rpc", limit }),
     onHandshakeFailed: (about) => report("handshakeFailed", about),
     ...(options.tls ? { tls: options.tls } : {}),
   });
+
+  function cutCalls(): void {
+    const shuttingDown = new GatewayError("UNAVAILABLE", "the gateway is shutting down");
+    for (const controller of underWay) controller.abort(shuttingDown);
+  }
 
   return {
     listen: port.listen,
@@ -99,7 +94,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     async drain(timeoutMs) {
       health.shutDown();
       // The last tenth of the time is for the error responses of the calls that are cut.
-      const cut = setTimeout(methods.cut, timeoutMs * 0.9);
+      const cut = setTimeout(cutCalls, timeoutMs * 0.9);
       const end = setTimeout(() => port.destroy(), timeoutMs);
       await port.drain();
       clearTimeout(cut);
@@ -107,7 +102,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     },
     close() {
       health.shutDown();
-      methods.cut();
+      cutCalls();
       port.destroy();
     },
   };
@@ -117,24 +112,3 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 type Misdirection = (
   headers: IncomingHttpHeaders,
 ) => { readonly status: number; readonly message: string } | undefined;
-
-type Listener = (head: RequestHead) => void;
-
-/** Refuses misdirected requests before any other work, in the format of their protocol. */
-function refusesMisdirected(misdirection: Misdirection | undefined, listener: Listener): Listener {
-  if (!misdirection) return listener;
-  return (head) => {
-    const refused = misdirection(head.headers);
-    if (!refused) return listener(head);
-    const error = toConnectError(new GatewayError("PERMISSION_DENIED", refused.message));
-    const type = head.headers["content-type"] ?? "";
-    const { fail, extraBytes } =
-      unaryProtocols.get(type) ??
-      streamProtocols.get(type) ??
-      (unaryProtocols.get("application/json") as Protocol);
-    // Without a compression, the answer is there at once.
-    const answer = fail(error, {}, null) as HttpResponse;
-    // In an envelope, the error is part of a response that succeeds.
-    head.answer(extraBytes === 0 ? { ...answer, status: refused.status } : answer);
-  };
-}

@@ -2,7 +2,7 @@ import { ServerResponse } from "node:http";
 import { constants } from "node:http2";
 import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import type { Compression } from "@connectrpc/connect/protocol";
+import { type Compression, encodeEnvelopes } from "@connectrpc/connect/protocol";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
@@ -79,7 +79,6 @@ function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void 
 /** The answer of one stream: headers, messages, end. */
 class StreamAnswer {
   readonly #protocol: StreamProtocol;
-  readonly #compression: Compression | null;
   readonly #encoder: StreamEncoder;
   /** Whether the request's body is still read while the answer is written. */
   readonly #readsOn: boolean;
@@ -92,7 +91,6 @@ class StreamAnswer {
     const { protocol, compression } = asked;
     this.#head = head;
     this.#protocol = protocol;
-    this.#compression = compression;
     this.#encoder = encoderOf(method.method.output, protocol.isJson, compression);
     this.#readsOn = isBidi(method);
     this.#headers = { ...envelopeHeaders(protocol, compression) };
@@ -140,7 +138,7 @@ class StreamAnswer {
     if (!outlet || isOver(outlet)) return;
     const end = this.#protocol.end(error);
     if ("data" in end) {
-      outlet.end(envelope(end, this.#compression));
+      outlet.end(encodeEnvelopes(end));
       return;
     }
     if (outlet instanceof ServerResponse) outlet.addTrailers(end.trailers);

@@ -32,7 +32,7 @@ export async function serveUnary(arrived: ArrivedCall<UnaryProtocol>): Promise<v
   const { fields } = answerHeader;
   const language = method.isOpen ? undefined : served.get("accept-language");
   const answer = failure
-    ? protocol.fail(toConnectError(failure, language), fields, compression)
+    ? protocol.fail(toConnectError(failure, language), fields)
     : protocol.succeed(output, fields, compression);
   const ready = answer instanceof Promise ? await answer : answer;
   await turnEnd();

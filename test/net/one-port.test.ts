@@ -6,15 +6,13 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import tls from "node:tls";
 import { createClient } from "@connectrpc/connect";
-import type { Core } from "../../src/core/core.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createRpcServer } from "../../src/rpc/server.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
+import { defaultConnectionLimits } from "../../src/net/connection-limits.ts";
+import { createOnePort } from "../../src/net/one-port.ts";
 import { connected } from "../ask.ts";
 import { listen } from "../listen.ts";
 import {
   answers,
-  caller,
   getPaymentPath,
   held,
   http2Call,
@@ -24,6 +22,7 @@ import {
   testTls,
 } from "../rpc/start.ts";
 import { until } from "../until.ts";
+import { openIntake } from "./open-intake.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -183,11 +182,9 @@ test("a request with an invalid or a missing host is refused", async (t) => {
 
 test("a port that is taken is an error and does not end the process", async () => {
   await using started = await start(answers);
-  const second = createRpcServer({
-    core: {} as Core,
-    identify: async () => caller,
-    log: createLogger("silent"),
+  const second = createOnePort({
+    ...{ listener() {}, limits: defaultConnectionLimits, intake: openIntake() },
   });
   await assert.rejects(second.listen("127.0.0.1", started.port), { code: "EADDRINUSE" });
-  second.close();
+  second.destroy();
 });

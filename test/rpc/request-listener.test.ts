@@ -4,16 +4,16 @@ import http from "node:http";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
-import { freeSlot } from "../../src/net/admission.ts";
+import { createAdmission } from "../../src/net/admission.ts";
 import {
   type HttpResponse,
   headOfHttp1,
   headOfHttp2,
   type RequestHead,
 } from "../../src/net/request-head.ts";
-import type { AdmissionGate } from "../../src/rpc/admission-gate.ts";
-import type { Methods } from "../../src/rpc/methods.ts";
-import { createRequestListener } from "../../src/rpc/request-listener.ts";
+import { noReport } from "../../src/report.ts";
+import { defaultLimits } from "../../src/rpc/methods.ts";
+import { createRequestListener, type ListenerOptions } from "../../src/rpc/request-listener.ts";
 import type { ServedMethod } from "../../src/rpc/served-call.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
@@ -28,16 +28,19 @@ function broken() {
   const errors: object[] = [];
   const error = (record: object | string) => void errors.push(record as object);
   const log = { ...createLogger("silent"), error };
-  const method: Partial<ServedMethod> = { requestPath: "/x", method: Health.method.check };
-  const methods: Methods = {
-    all: [method as ServedMethod],
-    async serve() {
+  const method = {
+    ...{ requestPath: "/x", method: Health.method.check },
+    get allowedMethods(): string[] {
       throw new Error("broken while handling 4111111111111111");
     },
-    cut() {},
   };
-  const gate: AdmissionGate = (_method, _head, start) => start(freeSlot);
-  return { listener: createRequestListener(methods, gate, noTracing, log), errors };
+  const options: Partial<ListenerOptions> = {
+    methods: [method as unknown as ServedMethod],
+    admission: createAdmission({ maxCalls: undefined }),
+    limits: defaultLimits,
+    ...{ log, tracing: noTracing, report: noReport },
+  };
+  return { listener: createRequestListener(options as ListenerOptions), errors };
 }
 
 type Listener = ReturnType<typeof createRequestListener>;

@@ -18,9 +18,13 @@ import {
   type GetPaymentResponse,
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { Intake } from "../../src/net/intake.ts";
+import { noReport } from "../../src/report.ts";
 import { createRpcServer, type RpcServer, type RpcServerOptions } from "../../src/rpc/server.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
 /** A certificate that only tests trust, and its key. */
 export const testTls = {
@@ -99,7 +103,7 @@ export async function start(
       records.push({ ...(loggable(record) as object), level, message });
       written.emit("record");
     };
-  const { tls = false, ...others } = options;
+  const { tls = false, admission = createAdmission({ maxCalls: undefined }), ...others } = options;
   const server = createRpcServer({
     core: fakeCore(answers, calls),
     identify: async () => caller,
@@ -107,6 +111,7 @@ export async function start(
       ...{ debug: write("debug"), info: write("info"), warn: write("warn") },
       ...{ error: write("error"), fatal: write("error") },
     },
+    ...{ admission, intake: new Intake({ admission }), report: noReport, tracing: noTracing },
     ...(tls && { tls: testTls }),
     ...others,
   });
