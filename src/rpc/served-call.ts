@@ -13,7 +13,8 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { Logger, Report } from "../report.ts";
-import { type CallRecord, createCallRecord, type RecordedCall } from "./call-record.ts";
+import { activeSpan } from "../telemetry/tracing/tracing.ts";
+import { type RecordedCall, recordCall } from "./call-record.ts";
 import { toGatewayError } from "./errors.ts";
 import type { RpcLimits } from "./methods.ts";
 import type { Asked, Granted, Protocol } from "./protocols.ts";
@@ -89,13 +90,17 @@ export class ServedCall implements RecordedCall {
   readonly method: DescMethod;
   readonly protocolName: string;
   readonly requestId: string;
+  readonly startedMs = performance.now();
+  readonly span = activeSpan.getStore();
   /** Undefined until the caller is identified. */
   call: ServiceCall | undefined;
-  readonly #core: Core;
+  /** What the call is about, once the core has said so. */
+  externalId: string | undefined;
+  readonly #options: ServingOptions;
   readonly #answerHeader: AnswerHeader;
   readonly #deadlineMs: number | undefined;
   readonly #life: CallLife;
-  readonly #record: CallRecord;
+  readonly #isOpen: boolean;
   #headers: IncomingHttpHeaders | undefined;
 
   constructor(
@@ -105,14 +110,15 @@ export class ServedCall implements RecordedCall {
     const { timeoutMs, protocol } = asked;
     this.method = method;
     this.protocolName = protocol.name;
-    this.#core = options.core;
+    this.#options = options;
+    this.#isOpen = isOpen;
     this.#headers = head.headers;
     this.#answerHeader = answerHeader;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     this.#life = new CallLife(head, timeoutMs, options.underWay);
     if (method.methodKind !== "unary") this.#life.endWith(head.ending);
     this.requestId = requestIdOf(this.get(requestIdHeader));
-    this.#record = createCallRecord(this, options, isOpen);
+    options.report("rpcBegan", { service: method.parent.typeName, method: method.name });
     answerHeader.set("cache-control", "no-store");
     answerHeader.set(requestIdHeader, this.requestId);
   }
@@ -128,14 +134,12 @@ export class ServedCall implements RecordedCall {
   }
 
   identified(caller: Caller, hooks: Partial<ServiceCall>): ServiceCall {
-    const record = this.#record;
-    record.caller = caller;
     const idempotencyKey = this.get("idempotency-key");
     this.call = {
       ...hooks,
       ...{ caller, signal: this.signal, requestId: this.requestId, transport: this.protocolName },
       onAbout: (externalId) => {
-        record.externalId = externalId;
+        this.externalId = externalId;
       },
       ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
       ...(idempotencyKey !== null && { idempotencyKey }),
@@ -152,7 +156,7 @@ export class ServedCall implements RecordedCall {
     if (!this.call) return;
     try {
       const isMoney = moneyKindOf(this.method) !== undefined;
-      const headers = rateLimitHeaders(this.#core.rateLimit(this.call), isMoney);
+      const headers = rateLimitHeaders(this.#options.core.rateLimit(this.call), isMoney);
       for (const [name, value] of Object.entries(headers)) this.#answerHeader.set(name, value);
     } catch {
       // The answer goes out without them.
@@ -169,12 +173,16 @@ export class ServedCall implements RecordedCall {
     if (!this.call && error instanceof GatewayError && error.code === "UNAUTHENTICATED") {
       this.#answerHeader.set("www-authenticate", "Bearer");
     }
-    return toGatewayError(error, this.signal, this.#record.unknown);
+    return toGatewayError(error, this.signal, (unknown) => {
+      const { requestId, method } = this;
+      const about = { requestId, method: `${method.parent.typeName}/${method.name}`, err: unknown };
+      this.#options.log.error(about, "unexpected error");
+    });
   }
 
   end(failure: GatewayError | undefined): void {
     this.#life.end();
-    this.#record.settle(failure);
+    recordCall(this, failure, this.#options, this.#isOpen);
   }
 }
 
