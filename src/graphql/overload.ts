@@ -3,7 +3,7 @@ import type { GraphQLError, OperationTypeNode } from "graphql";
 import type { WebSocket } from "ws";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { suspendWhileArriving } from "../net/arrival.ts";
-import { overloaded } from "../net/overloaded.ts";
+import { overloaded, turnOf } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
 import { problemOf, problemType, withoutHttp } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -84,20 +84,8 @@ export function createOverload(options: OverloadOptions): Overload {
         },
       });
     },
-    enterBySocket: (socket) =>
-      new Promise((resolve, reject) => {
-        admission.enter({
-          kind: "unknown",
-          owner: socket,
-          // The promise must always settle: its caller checks whether the socket is still open.
-          isGone: () => false,
-          start: resolve,
-          refuse() {
-            refused("unknown");
-            reject(overloaded());
-          },
-        });
-      }),
+    // Settles always: its caller checks whether the socket is still open.
+    enterBySocket: (socket) => turnOf(admission, "unknown", socket, () => refused("unknown")),
     refusalsOf(type, { slot }) {
       if (!slot.moneyOnly || type === "mutation") return [];
       refused("other");

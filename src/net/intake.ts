@@ -11,7 +11,7 @@ import {
   type Droppable,
   type MemoryBudget,
 } from "./memory-budget.ts";
-import { overloaded } from "./overloaded.ts";
+import { overloaded, turnOf } from "./overloaded.ts";
 import { ReadTurns } from "./read-turns.ts";
 
 /** The first few pieces of each body do not count as small. */
@@ -66,14 +66,8 @@ export class Intake {
   }
 
   /** Resolves in a turn of the connection among the calls: what is decoded in it delays nobody. */
-  turn(connection: object): Promise<void> {
-    return new Promise((resolve) => {
-      this.#admission.enter({
-        ...{ kind: "exempt", owner: connection, isGone: () => false },
-        start: () => resolve(),
-        refuse: resolve,
-      });
-    });
+  turn(connection: object): Promise<unknown> {
+    return turnOf(this.#admission, "exempt", connection);
   }
 
   /** Whether a connection may send one more small piece. */

@@ -20,8 +20,8 @@ import {
 import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import { withImports } from "../../model/contract.ts";
-import type { Admission, Slot } from "../../net/admission.ts";
-import { overloaded } from "../../net/overloaded.ts";
+import type { Admission } from "../../net/admission.ts";
+import { turnOf } from "../../net/overloaded.ts";
 import type { Report } from "../../report.ts";
 import type { Implemented } from "../methods.ts";
 import type { OpenCall } from "../served-call.ts";
@@ -69,7 +69,9 @@ async function* answers(
   let questions = 0;
   for await (const request of untilEnd(requests, call.signal, streamMs)) {
     if (++questions > maxQuestions) throw tooMany();
-    const slot = await slotOf(call, admission, report);
+    const slot = await turnOf(admission, "other", call, () =>
+      report("refused", { listener: "rpc", kind: "other" }),
+    );
     try {
       call.signal.throwIfAborted();
       const messageResponse = answerOf(request.messageRequest);
@@ -115,22 +117,6 @@ function tooMany(): GatewayError {
     `a stream takes at most ${maxQuestions} questions: open another`,
     { reason: "TOO_MANY_QUESTIONS" },
   );
-}
-
-/** Waits for a question's turn. @throws GatewayError RESOURCE_EXHAUSTED on overload */
-function slotOf(owner: object, admission: Admission, report: Report): Promise<Slot> {
-  return new Promise((resolve, reject) => {
-    admission.enter({
-      ...{ kind: "other", owner },
-      // The promise must always settle.
-      isGone: () => false,
-      start: resolve,
-      refuse() {
-        report("refused", { listener: "rpc", kind: "other" });
-        reject(overloaded());
-      },
-    });
-  });
 }
 
 type ReflectionResponse = NonNullable<
