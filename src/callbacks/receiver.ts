@@ -181,11 +181,9 @@ export function createCallbackHandler(
 /** Larger bodies are verified in a turn among the calls. */
 const atOnceBytes = 16 * 1024;
 
-function received(req: IncomingMessage, body: Body, timeoutMs: number): Promise<Received> {
-  if (Number(req.headers["content-length"]) > maxBodyBytes) return Promise.resolve("too-large");
-  const atHand = body.atHand(maxBodyBytes);
-  if (atHand) return Promise.resolve(atHand);
-  return new Promise((resolve) => body.receive({ maxBytes: maxBodyBytes, timeoutMs }, resolve));
+async function received(req: IncomingMessage, body: Body, timeoutMs: number): Promise<Received> {
+  if (Number(req.headers["content-length"]) > maxBodyBytes) return "too-large";
+  return body.atHand(maxBodyBytes) ?? (await body.receive({ maxBytes: maxBodyBytes, timeoutMs }));
 }
 
 type About = [account: string, kind: Kind, externalId: string];

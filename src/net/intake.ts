@@ -91,7 +91,7 @@ export async function receiveWhole(
   limits: BodyLimits,
   tooLarge: () => Error,
 ): Promise<Buffer> {
-  const body = await new Promise<Received>((resolve) => from.receive(limits, resolve));
+  const body = await from.receive(limits);
   if (typeof body === "string") throw unreadError(body, tooLarge);
   return body;
 }
@@ -125,7 +125,6 @@ export class Body implements Droppable {
   #isCounted = false;
   #ended: "whole" | Unread | undefined;
   #wake: (() => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(
     source: Source,
@@ -153,21 +152,15 @@ export class Body implements Droppable {
     return this.#source.read() ?? Buffer.alloc(0);
   }
 
-  /** Calls back once, with the whole body or with why it is not there. */
-  receive({ maxBytes, timeoutMs }: BodyLimits, done: (body: Received) => void): void {
+  /** Resolves with the whole body, or with why it is not there. */
+  async receive({ maxBytes, timeoutMs }: BodyLimits): Promise<Received> {
     this.#limit(maxBytes);
     this.#read();
-    const settle = () => {
-      clearTimeout(this.#timer);
-      this.#wake = undefined;
-      done(this.#ended === "whole" ? this.#take() : (this.#ended ?? "gone"));
-    };
-    if (this.#ended) {
-      settle();
-      return;
-    }
-    if (timeoutMs !== undefined) this.#timer = setTimeout(() => this.#end("slow"), timeoutMs);
-    this.#wake = () => this.#ended && settle();
+    const isLate = () => this.#end("slow");
+    const timer = timeoutMs === undefined ? undefined : setTimeout(isLate, timeoutMs);
+    while (!this.#ended) await this.#change();
+    clearTimeout(timer);
+    return this.#ended === "whole" ? this.#take() : this.#ended;
   }
 
   /**
@@ -177,14 +170,16 @@ export class Body implements Droppable {
   async next(maxBytes: number): Promise<Buffer | undefined | Unread> {
     this.#limit(maxBytes);
     this.#read();
-    if (this.#buffer.size === 0 && !this.#ended) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      this.#wake = undefined;
-    }
+    if (this.#buffer.size === 0 && !this.#ended) await this.#change();
     if (this.#ended && this.#ended !== "whole") return this.#ended;
     return this.#buffer.size > 0 ? this.#take() : undefined;
+  }
+
+  /** Resolves when more has arrived, or the body has ended. */
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
   }
 
   /** Frees what has arrived, and discards the rest. */

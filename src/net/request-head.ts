@@ -29,11 +29,8 @@ export interface RequestHead {
   readonly body: Body;
   /** Tells a client that waits for this to send its body, before that is read piece by piece. */
   proceed(): void;
-  /**
-   * Receives a body that is not at hand. Calls back once, as `Body.receive`; a client that takes
-   * longer than `timeoutMs` is gone.
-   */
-  receive(limits: BodyLimits, done: (body: Received) => void): void;
+  /** Receives a body that is not at hand. A client that takes longer than `timeoutMs` is gone. */
+  receive(limits: BodyLimits): Promise<Received>;
   /**
    * Answers a request whose body was received or is not needed. Has no effect if the client has
    * left.
@@ -100,7 +97,7 @@ export function headOfHttp1(
     // Node's server does.
     proceed() {},
     // Node's server enforces the time-out.
-    receive: ({ maxBytes }, done) => body.receive({ maxBytes }, done),
+    receive: ({ maxBytes }) => body.receive({ maxBytes }),
     send({ status, headers, body: content, trailers }) {
       if (!request.readableEnded) body.discard();
       response.writeHead(status, headers);
@@ -146,12 +143,12 @@ export function headOfHttp2(
     proceed() {
       if (headers.expect === "100-continue") stream.additionalHeaders({ ":status": 100 });
     },
-    receive(limits, done) {
+    async receive(limits) {
       head.proceed();
-      body.receive(limits, (received) => {
-        if (received === "slow") stream.close(constants.NGHTTP2_CANCEL);
-        done(received === "slow" ? "gone" : received);
-      });
+      const received = await body.receive(limits);
+      if (received !== "slow") return received;
+      stream.close(constants.NGHTTP2_CANCEL);
+      return "gone";
     },
     send({ status, headers: answerHeaders, body: content, trailers }) {
       if (!stream.readableEnded) body.discard();

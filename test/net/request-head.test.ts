@@ -61,13 +61,12 @@ test("a body that arrived with its headers is at hand, and the next request is s
 test("a body that is incomplete or too long is not at hand, and goes through `receive`", async (t) => {
   const bodies: Received[] = [];
   const arrived = Promise.withResolvers<void>();
-  const { socket, answered } = await serving(t, (head) => {
+  const { socket, answered } = await serving(t, async (head) => {
     assert.equal(head.body.atHand(maxBytes), undefined);
-    head.receive({ maxBytes, timeoutMs: 60_000 }, (body) => {
-      bodies.push(body);
-      answerOf(head);
-    });
+    const received = head.receive({ maxBytes, timeoutMs: 60_000 });
     arrived.resolve();
+    bodies.push(await received);
+    answerOf(head);
   });
   socket.write(post("half", 8));
   await arrived.promise;
