@@ -3,7 +3,7 @@ import { type ErrorCode, GatewayError } from "../errors.ts";
 import { isCrossOrigin } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
-import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
+import { http1Options, limitHttp1 } from "../net/http1.ts";
 import type { Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import type { expositionOf } from "../telemetry/exposition.ts";
@@ -58,8 +58,7 @@ export function createAdminServer(options: AdminOptions): Server {
     connectionsCheckingInterval: 5_000,
   };
   const { counts, intake, onCut } = options;
-  const cut = cutHttp1(onCut);
-  const bodyOf = (request: IncomingMessage) => intake.body(request, request.socket, cut);
+  const bodyOf = (request: IncomingMessage) => intake.bodyOf(request, onCut);
   const server = createServer(serverOptions, (request, response) => {
     if (!passes(request, response)) return;
     response.setHeaders(commonHeaders);

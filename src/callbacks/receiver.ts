@@ -5,7 +5,7 @@ import type { Causes } from "../ledger/cause-of.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
-import { cutHttp1 } from "../net/http1.ts";
+import type { OnCut } from "../net/cut.ts";
 import type { Body, Intake, Received } from "../net/intake.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
@@ -69,11 +69,11 @@ export function createCallbackHandler(
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
   const { accounts, report = noReport, bodyTimeoutMs = 10_000, tracing = noTracing } = options;
   const { intake } = options;
-  const cut = cutHttp1((limit) => report("cut", { listener: "public", limit }));
+  const onCut: OnCut = (limit) => report("cut", { listener: "public", limit });
 
   return function handle(req, res) {
     const startedMs = performance.now();
-    const body = intake.body(req, req.socket, cut);
+    const body = intake.bodyOf(req, onCut);
     const requestId = requestIdOf(req.headers[requestIdHeader]?.toString());
     res.setHeader(requestIdHeader, requestId);
     const span = startSpan(tracing, req);

@@ -6,7 +6,6 @@ import type { GatewayError } from "../errors.ts";
 import { Heartbeats } from "../live/heartbeats.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import type { Cut } from "../net/cut.ts";
-import { cutHttp1 } from "../net/http1.ts";
 import { type Body, Intake } from "../net/intake.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
@@ -89,7 +88,6 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const { intake = new Intake({ admission }) } = options;
   const onCut = (limit: Cut) => report("cut", { listener: "public", limit });
-  const cut = cutHttp1(onCut);
   const overload = createOverload({ admission, report, formatError, corsOrigins });
   const operations = createOperations({ schema, introspection, formatError, overload });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
@@ -170,7 +168,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
-      const incoming = intake.body(request, request.socket, cut);
+      const incoming = intake.bodyOf(request, onCut);
       overload.enterByHttp(request, response, (slot) => {
         const span = startOperationSpan(tracing, request);
         span.run(() => cutIfFailed(answer(request, response, incoming, span, slot), response));

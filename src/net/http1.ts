@@ -96,14 +96,6 @@ export function guardHttp1(server: Server, onCut: OnCut): PassesHttp1 {
   };
 }
 
-/** What cuts an HTTP/1.1 connection for the small pieces of its bodies. */
-export function cutHttp1(onCut: OnCut): (socket: Socket) => void {
-  return (socket) => {
-    onCut("small_pieces");
-    socket.destroy();
-  };
-}
-
 /**
  * The requests of all HTTP/1.1 servers. Behind an upgrade Node parses nothing, so that the next
  * request of a cut connection passes for one: there may be thousands in what was read already. Node

@@ -3,6 +3,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import { GatewayError } from "../errors.ts";
 import type { Admission } from "./admission.ts";
 import { createAllowance } from "./allowance.ts";
+import type { OnCut } from "./cut.ts";
 import { GrowingBuffer } from "./growing-buffer.ts";
 import { intakeLimits } from "./intake-limits.ts";
 import {
@@ -63,6 +64,14 @@ export class Intake {
     cut: (connection: Connection) => void,
   ): Body {
     return new Body(source, connection, cut as (connection: object) => void, this);
+  }
+
+  /** The same for a request by HTTP/1.1, whose connection is destroyed then. */
+  bodyOf(request: IncomingMessage, onCut: OnCut): Body {
+    return this.body(request, request.socket, (socket) => {
+      onCut("small_pieces");
+      socket.destroy();
+    });
   }
 
   /** Resolves in a turn of the connection among the calls: what is decoded in it delays nobody. */

@@ -3,12 +3,11 @@ import http2 from "node:http2";
 import type { Socket } from "node:net";
 import net from "node:net";
 import tls from "node:tls";
-import { UnderWay } from "../collections/under-way.ts";
 import { ageConnection, type ConnectionAge, keepAlive } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { acceptBacklog, limitConnections } from "./connections.ts";
 import type { OnCut } from "./cut.ts";
-import { cutHttp1, guardHttp1, http1Options } from "./http1.ts";
+import { guardHttp1, http1Options } from "./http1.ts";
 import type { Intake } from "./intake.ts";
 import { createPenalties } from "./penalties.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
@@ -50,19 +49,16 @@ export function createOnePort(options: OnePortOptions) {
   const { limits, intake, onCut = () => {} } = options;
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
-  const undecided = new Set<net.Socket>();
-  const responses = new UnderWay<http.ServerResponse>();
+  /**
+   * Connections that have not shown their HTTP version, by their client: once a TLS handshake is
+   * over, Node passes on another socket than the one that was accepted.
+   */
+  const undecided = new Map<string, net.Socket>();
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
   const penalties = createPenalties();
   const guard = createSessionGuard(limits, onCut, penalties);
   const unread = createUnreadAnswers(intake.budget, onCut, limits);
-  const cutForPieces = cutHttp1(onCut);
-  const cutSocket = (socket: net.Socket) => {
-    penalties.add(socket.remoteAddress ?? "");
-    cutForPieces(socket);
-  };
   const cutSession = (session: http2.ServerHttp2Session) => guard.cut(session, "small_pieces");
-  let draining = false;
   let keepsAlive = true;
 
   const h1 = http.createServer(
@@ -77,16 +73,18 @@ export function createOnePort(options: OnePortOptions) {
     (request, response) => {
       if (!passes(request, response)) return;
       unread.watch(response);
-      const answering = responses.add(response);
       response.on("close", () => {
-        answering.leave();
         // The connection counts as idle only after this event.
-        if (draining) setImmediate(() => h1.closeIdleConnections());
+        if (!acceptor.listening) setImmediate(() => h1.closeIdleConnections());
       });
-      const age = ages.get(request.socket);
-      if (!keepsAlive || age?.isOld) response.shouldKeepAlive = false;
-      const body = intake.body(request, request.socket, cutSocket);
-      options.listener(headOfHttp1(request, response, body, age?.ending));
+      const { socket } = request;
+      const age = ages.get(socket);
+      const body = intake.bodyOf(request, (cut) => {
+        penalties.add(socket.remoteAddress ?? "");
+        onCut(cut);
+      });
+      const isLast = () => !keepsAlive || age?.isOld === true;
+      options.listener(headOfHttp1(request, response, body, age?.ending, isLast));
     },
   );
   h1.on("connection", (socket: net.Socket) => {
@@ -131,9 +129,8 @@ export function createOnePort(options: OnePortOptions) {
 
   const inTurn = onePerTurn();
   const accept = (socket: net.Socket) => {
-    undecided.add(socket);
+    // It stays: without one, an error before an HTTP server takes over would end the process.
     socket.on("error", () => {});
-    socket.on("close", () => undecided.delete(socket));
     const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
     if (delayMs === 0) return begin(socket);
     const begins = setTimeout(begin, delayMs, socket);
@@ -150,7 +147,7 @@ export function createOnePort(options: OnePortOptions) {
 
   const hand = (socket: net.Socket, protocol: "h1" | "h2") => {
     if (socket.destroyed) return;
-    undecided.delete(socket);
+    undecided.delete(clientOf(socket));
     if (protocol === "h1") return h1.emit("connection", socket);
     // `session.socket` restricts access to the socket, so it is passed on here. `emit` creates
     // the session synchronously.
@@ -164,15 +161,18 @@ export function createOnePort(options: OnePortOptions) {
     guard.closeIdle();
   });
   acceptor.on("connection", (socket: net.Socket) => {
+    const client = clientOf(socket);
     sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
+    undecided.set(client, socket);
+    socket.on("close", () => {
+      sockets.delete(socket);
+      undecided.delete(client);
+    });
   });
-  const handshakes = acceptor instanceof tls.Server ? handshakesOf(acceptor) : undefined;
 
-  /** Closes each HTTP/1.1 connection after its pending response, or else after its next one. */
+  /** Closes each HTTP/1.1 connection after the response that it sends next. */
   function endKeepAlive(): void {
     keepsAlive = false;
-    for (const response of responses) response.shouldKeepAlive = false;
   }
 
   return {
@@ -191,11 +191,9 @@ export function createOnePort(options: OnePortOptions) {
     endKeepAlive,
     /** Accepts no further connections. Resolves when all calls have ended, however long they take. */
     drain(): Promise<void> {
-      draining = true;
       endKeepAlive();
       const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
-      for (const socket of handshakes?.values() ?? []) socket.destroy();
-      for (const socket of undecided) socket.destroy();
+      for (const socket of undecided.values()) socket.destroy();
       for (const session of sessions) session.close();
       // Not `close`, which would end the time-out checks: a request that stalls would hold the drain.
       h1.closeIdleConnections();
@@ -241,20 +239,8 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
   });
 }
 
-/**
- * The connections whose TLS handshake is not over, by their client's address and port: once it is,
- * Node passes on another socket than the one that was accepted.
- */
-function handshakesOf(acceptor: tls.Server): ReadonlyMap<string, net.Socket> {
-  const open = new Map<string, net.Socket>();
-  const clientOf = ({ remoteAddress, remotePort }: net.Socket) => `${remoteAddress} ${remotePort}`;
-  acceptor.on("connection", (socket: net.Socket) => {
-    const client = clientOf(socket);
-    open.set(client, socket);
-    socket.on("close", () => open.delete(client));
-  });
-  acceptor.on("secureConnection", (socket) => open.delete(clientOf(socket)));
-  return open;
+function clientOf({ remoteAddress, remotePort }: net.Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 const mutual = { requestCert: true, rejectUnauthorized: true } as const;
@@ -275,9 +261,6 @@ function sniff(
 ): void {
   let seen = Buffer.alloc(0);
   const timer = setTimeout(fail, timeoutMs);
-  // This listener stays: without one, an error before the HTTP server takes over would end the
-  // process.
-  socket.on("error", () => {});
   socket.on("readable", read);
   socket.once("close", fail);
 

@@ -73,11 +73,13 @@ export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> 
   readonly readsOn: boolean;
 }
 
+/** @param isLast whether the connection is to be closed after an answer that begins now */
 export function headOfHttp1(
   request: IncomingMessage,
   response: ServerResponse,
   body: Body,
   ending?: AbortSignal,
+  isLast = () => false,
 ): RequestHead {
   const head: RequestHead = {
     method: request.method ?? "",
@@ -100,6 +102,7 @@ export function headOfHttp1(
     receive: ({ maxBytes }) => body.receive({ maxBytes }),
     send({ status, headers, body: content, trailers }) {
       if (!request.readableEnded) body.discard();
+      if (isLast()) response.shouldKeepAlive = false;
       response.writeHead(status, headers);
       if (trailers) response.addTrailers(trailers);
       // Node writes a string together with the headers. As latin1, an ASCII text needs no encoding.
@@ -112,6 +115,7 @@ export function headOfHttp1(
     begin({ status, headers }) {
       if (response.destroyed) return undefined;
       if (!request.readableEnded) body.discard();
+      if (isLast()) response.shouldKeepAlive = false;
       return response.writeHead(status, headers);
     },
   };
