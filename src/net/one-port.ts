@@ -9,7 +9,6 @@ import { acceptBacklog, limitConnections } from "./connections.ts";
 import type { OnCut } from "./cut.ts";
 import { guardHttp1, http1Options } from "./http1.ts";
 import type { Intake } from "./intake.ts";
-import { createPenalties } from "./penalties.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
 import { createSessionGuard } from "./session-guard.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
@@ -48,15 +47,13 @@ export interface Tls {
 export function createOnePort(options: OnePortOptions) {
   const { limits, intake, onCut = () => {} } = options;
   const sockets = new Set<net.Socket>();
-  const sessions = new Set<http2.ServerHttp2Session>();
   /**
    * Connections that have not shown their HTTP version, by their client: once a TLS handshake is
    * over, Node passes on another socket than the one that was accepted.
    */
   const undecided = new Map<string, net.Socket>();
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
-  const penalties = createPenalties();
-  const guard = createSessionGuard(limits, onCut, penalties);
+  const guard = createSessionGuard(limits, onCut);
   const unread = createUnreadAnswers(intake.budget, onCut, limits);
   const cutSession = (session: http2.ServerHttp2Session) => guard.cut(session, "small_pieces");
   let keepsAlive = true;
@@ -77,12 +74,8 @@ export function createOnePort(options: OnePortOptions) {
         // The connection counts as idle only after this event.
         if (!acceptor.listening) setImmediate(() => h1.closeIdleConnections());
       });
-      const { socket } = request;
-      const age = ages.get(socket);
-      const body = intake.bodyOf(request, (cut) => {
-        penalties.add(socket.remoteAddress ?? "");
-        onCut(cut);
-      });
+      const age = ages.get(request.socket);
+      const body = intake.bodyOf(request, onCut);
       const isLast = () => !keepsAlive || age?.isOld === true;
       options.listener(headOfHttp1(request, response, body, age?.ending, isLast));
     },
@@ -117,8 +110,6 @@ export function createOnePort(options: OnePortOptions) {
     options.listener(headOfHttp2(stream, session, headers, body, ending));
   });
   const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
-    sessions.add(session);
-    session.on("close", () => sessions.delete(session));
     keepAlive(session, socket, limits);
     ages.set(
       session,
@@ -131,14 +122,6 @@ export function createOnePort(options: OnePortOptions) {
   const accept = (socket: net.Socket) => {
     // It stays: without one, an error before an HTTP server takes over would end the process.
     socket.on("error", () => {});
-    const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
-    if (delayMs === 0) return begin(socket);
-    const begins = setTimeout(begin, delayMs, socket);
-    socket.on("close", () => clearTimeout(begins));
-  };
-
-  const begin = (socket: net.Socket) => {
-    if (socket.destroyed) return;
     sniff(socket, limits.sniffTimeoutMs, (protocol) => {
       // All that the client has sent is then handled at once.
       if (protocol) inTurn(() => hand(socket, protocol));
@@ -194,7 +177,7 @@ export function createOnePort(options: OnePortOptions) {
       endKeepAlive();
       const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
       for (const socket of undecided.values()) socket.destroy();
-      for (const session of sessions) session.close();
+      guard.close();
       // Not `close`, which would end the time-out checks: a request that stalls would hold the drain.
       h1.closeIdleConnections();
       return closed;
@@ -205,7 +188,6 @@ export function createOnePort(options: OnePortOptions) {
       h1.close();
       guard.stop();
       unread.close();
-      for (const session of sessions) session.destroy();
       for (const socket of sockets) socket.destroy();
     },
   };
@@ -217,8 +199,7 @@ const maxHeaderListPairs = 128;
 const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
 
 function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) => void): net.Server {
-  // `begin` starts to read a connection when its time has come.
-  if (!options.tls) return net.createServer({ ...tcp, pauseOnConnect: true }, accept);
+  if (!options.tls) return net.createServer(tcp, accept);
   const acceptor = tls.createServer(
     {
       ...tcp,

@@ -3,7 +3,6 @@ import type { Socket } from "node:net";
 import { createAllowance } from "./allowance.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import type { Cut, OnCut } from "./cut.ts";
-import type { Penalties } from "./penalties.ts";
 import { allowStreams, type StreamAllowance } from "./stream-allowance.ts";
 
 /**
@@ -14,12 +13,11 @@ import { allowStreams, type StreamAllowance } from "./stream-allowance.ts";
  * that only connects, or that sends headers without end, and they wait for ever until a client closes
  * a connection that they closed. PINGs do not keep a session open.
  */
-export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut, penalties: Penalties) {
+export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut) {
   interface Guarded {
     readonly socket: Socket;
     readonly allowance: StreamAllowance;
     readonly cut: (reason: Cut) => void;
-    streams: number;
     idle: NodeJS.Timeout;
     overSinceMs?: number;
   }
@@ -30,7 +28,7 @@ export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut, penal
       const now = performance.now();
       for (const [session, state] of guarded) {
         state.allowance.review();
-        if (!session.destroyed && !(session.closed && state.streams === 0)) continue;
+        if (!session.destroyed && !(session.closed && state.allowance.open === 0)) continue;
         state.overSinceMs ??= now;
         if (now - state.overSinceMs < limits.lingerMs) continue;
         onCut("lingering");
@@ -49,27 +47,21 @@ export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut, penal
         session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
       };
       const closeWhenIdle = () => setTimeout(() => session.close(), limits.idleTimeoutMs);
-      const state: Guarded = { socket, allowance, cut, streams: 0, idle: closeWhenIdle() };
+      const state: Guarded = { socket, allowance, cut, idle: closeWhenIdle() };
       guarded.set(session, state);
       socket.on("close", () => guarded.delete(session));
       session.on("stream", (stream) => {
-        state.streams += 1;
         clearTimeout(state.idle);
         stream.on("close", () => {
-          state.streams -= 1;
-          if (state.streams === 0 && !session.closed) state.idle = closeWhenIdle();
+          if (allowance.open === 0 && !session.closed) state.idle = closeWhenIdle();
           if (stream.rstCode !== constants.NGHTTP2_NO_ERROR && !mayReset()) cut("reset_flood");
         });
       });
       session.on("close", () => clearTimeout(state.idle));
       let why: Cut = "protocol";
-      // A closed socket no longer reports its address.
-      const { remoteAddress = "" } = socket;
       // `error` is also emitted when the client breaks the connection, which is no cut.
       session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
-        if (why === "protocol" && !code.startsWith("ERR_HTTP2_")) return;
-        onCut(why);
-        penalties.add(remoteAddress);
+        if (why !== "protocol" || code.startsWith("ERR_HTTP2_")) onCut(why);
       });
       const { resets } = limits;
       const mayReset = createAllowance({
@@ -90,7 +82,11 @@ export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut, penal
     },
     /** Closes the sessions without an open stream. */
     closeIdle(): void {
-      for (const [session, { streams }] of guarded) if (streams === 0) session.close();
+      for (const [session, { allowance }] of guarded) if (allowance.open === 0) session.close();
+    },
+    /** Closes all sessions: each ends with its last stream. */
+    close(): void {
+      for (const session of guarded.keys()) session.close();
     },
     stop(): void {
       clearInterval(sweep);

@@ -34,20 +34,21 @@ export function allowStreams(session: ServerHttp2Session, limits: ConnectionLimi
     session.settings({ maxConcurrentStreams: next });
   }
 
-  if (first < maxConcurrentStreams) {
-    session.on("stream", (stream) => {
-      if (allowed === maxConcurrentStreams) return;
-      const member = open.add({ stream, sinceMs: performance.now() });
-      stream.on("close", () => {
-        member.leave();
-        if (stream.rstCode !== 0 || allowed === maxConcurrentStreams) return;
-        endedWell += 1;
-        raise(first + endedWell);
-      });
+  session.on("stream", (stream) => {
+    const member = open.add({ stream, sinceMs: performance.now() });
+    stream.on("close", () => {
+      member.leave();
+      if (stream.rstCode !== 0) return;
+      endedWell += 1;
+      raise(first + endedWell);
     });
-  }
+  });
 
   return {
+    /** Streams that are open now. */
+    get open(): number {
+      return open.size;
+    },
     /** The current limit. */
     get allowed(): number {
       return allowed;

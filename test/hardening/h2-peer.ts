@@ -114,12 +114,10 @@ export async function h2Peer(
     settings?: Buffer;
     mute?: boolean;
     allowHalfOpen?: boolean;
-    localAddress?: string;
   } = {},
 ): Promise<H2Peer> {
-  const { allowHalfOpen = false, localAddress } = options;
-  const from = localAddress === undefined ? {} : { localAddress };
-  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen, ...from });
+  const { allowHalfOpen = false } = options;
+  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen });
   const arrived = new EventEmitter().setMaxListeners(0);
   const frames: Frame[] = [];
   let isClosed = false;

@@ -353,24 +353,6 @@ test("a connection may reset more calls the more streams it is allowed", async (
   assert.deepEqual(control.cuts, []);
 });
 
-test("an address whose connections were cut repeatedly waits, and another does not", async (t) => {
-  const attacked = await rig(t, { pings: { burst: 1, perSecond: 1 } });
-  const flood = async () => {
-    const peer = await peerOf(t, attacked);
-    peer.send(times(10, floods.PING.flood));
-    await peer.closed;
-  };
-  await Promise.all(Array.from({ length: 40 }, flood));
-  const served: string[] = [];
-  const call = async (localAddress: string) => {
-    const peer = await peerOf(t, attacked, { localAddress });
-    await answered(peer, 1);
-    served.push(localAddress);
-  };
-  await Promise.all([call("127.0.0.1"), call("127.0.0.2")]);
-  assert.deepEqual(served, ["127.0.0.2", "127.0.0.1"]);
-});
-
 async function neighbourConnects({ rpc }: Rig): Promise<void> {
   const peer = await h2Peer(rpc.port);
   await peer.received((got) => got.type === frameType.settings);
