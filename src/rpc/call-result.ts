@@ -37,7 +37,7 @@ export async function resultOf(
     }
   }
   if (asked.error) throw asked.error;
-  if (isBidi(method)) return method.run(messagesOf(arrived), call);
+  if (isBidi(method)) return method.run(messagesOf(arrived, served.signal), call);
   const maxBytes = method.readMaxBytes + protocol.extraBytes;
   const body = query
     ? messageOfQuery(query)

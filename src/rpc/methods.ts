@@ -19,11 +19,12 @@ export type Implemented = readonly [DescService, object];
 export function methodsOf(
   [service, implementation]: Implemented,
   isOpen: boolean,
-  { maxUnaryTimeoutMs, readMaxBytes: ofContract }: RpcLimits,
+  { maxUnaryTimeoutMs, readMaxBytes: ofContract, openStreamMs }: RpcLimits,
 ): readonly ServedMethod[] {
   const readMaxBytes = isOpen ? intakeLimits.openMessageBytes : ofContract;
   return service.methods.map((method) => {
     const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+    const isUnary = method.methodKind === "unary";
     return {
       method,
       requestPath: `/${service.typeName}/${method.name}`,
@@ -31,7 +32,8 @@ export function methodsOf(
       isOpen,
       kind: kindOf(method),
       readMaxBytes,
-      maxTimeoutMs: method.methodKind === "unary" ? maxUnaryTimeoutMs : maxTimerMs,
+      maxTimeoutMs: isUnary ? maxUnaryTimeoutMs : maxTimerMs,
+      lastsMs: isOpen && !isUnary ? openStreamMs : Number.POSITIVE_INFINITY,
       compressions: isOpen ? [] : compressions,
       run: implementation[method.localName as keyof typeof implementation] as ServedMethod["run"],
     };
@@ -52,10 +54,8 @@ export const defaultLimits = {
   /** Largest request message, in bytes, before and after decompression. */
   readMaxBytes: 1024 * 1024,
   /**
-   * Longest that a watch of health lasts, in milliseconds. A client opens the next one at once, and
-   * may count the server as unhealthy until then.
+   * Longest that a stream lasts that needs no credentials, in milliseconds. A client opens the next
+   * watch of health at once, and may count the server as unhealthy until then.
    */
-  healthWatchMs: 3_600_000,
-  /** Longest that a stream of reflection lasts, in milliseconds. */
-  reflectionMs: 300_000,
+  openStreamMs: 3_600_000,
 };

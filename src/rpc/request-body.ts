@@ -10,7 +10,7 @@ import {
   transformParseEnvelope,
   transformSplitEnvelope,
 } from "@connectrpc/connect/protocol";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, unlessAborted } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import { receiveWhole, unreadError } from "../net/intake.ts";
@@ -81,9 +81,15 @@ function wrongNumber(what: string): GatewayError {
   return new GatewayError("UNIMPLEMENTED", `protocol error: ${what}`);
 }
 
-/** The requests of a stream of them, each as it arrives. It throws as `decodeUnusual` does. */
-export function messagesOf(arrived: ArrivedCall<Protocol>): AsyncIterable<Message> {
-  return decodeEnvelopes(piecesOf(arrived), arrived);
+/**
+ * The requests of a stream of them, each as it arrives. It throws as `decodeUnusual` does, and the
+ * signal's reason when that aborts.
+ */
+export function messagesOf(
+  arrived: ArrivedCall<Protocol>,
+  signal: AbortSignal,
+): AsyncIterable<Message> {
+  return decodeEnvelopes(piecesOf(arrived, signal), arrived);
 }
 
 /** Decodes the messages of a body by Connect's own functions, which word the refusals. */
@@ -165,10 +171,14 @@ export function messageOfQuery(query: URLSearchParams): Buffer {
 }
 
 /** The pieces of a body of many messages, all together within a limit. */
-async function* piecesOf({ head, method }: ArrivedCall<Protocol>): AsyncGenerator<Uint8Array> {
+async function* piecesOf(
+  { head, method }: ArrivedCall<Protocol>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   head.proceed();
   for (;;) {
-    const piece = await head.body.next(intakeLimits.openBodyBytes);
+    signal.throwIfAborted();
+    const piece = await unlessAborted(head.body.next(intakeLimits.openBodyBytes), signal);
     if (piece === undefined) return;
     if (typeof piece === "string") throw unreadError(piece, () => tooLarge(method));
     yield piece;

@@ -44,6 +44,8 @@ export interface ServedMethod extends Granted {
    * it, and its calls are recorded at debug level only.
    */
   readonly isOpen: boolean;
+  /** Longest that its calls last, whatever their time-outs, in milliseconds. */
+  readonly lastsMs: number;
   /** How its calls are admitted. */
   readonly kind: CallKind;
   /** Largest request message, in bytes, before and after decompression. */
@@ -104,7 +106,7 @@ export class ServedCall implements RecordedCall {
   #headers: IncomingHttpHeaders | undefined;
 
   constructor(
-    { head, method: { method, isOpen }, asked, options }: ArrivedCall<Protocol>,
+    { head, method: { method, isOpen, lastsMs }, asked, options }: ArrivedCall<Protocol>,
     answerHeader: AnswerHeader,
   ) {
     const { timeoutMs, protocol } = asked;
@@ -115,7 +117,7 @@ export class ServedCall implements RecordedCall {
     this.#headers = head.headers;
     this.#answerHeader = answerHeader;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
-    this.#life = new CallLife(head, timeoutMs, options.underWay);
+    this.#life = new CallLife(head, timeoutMs, lastsMs, options.underWay);
     if (method.methodKind !== "unary") this.#life.endWith(head.ending);
     this.requestId = requestIdOf(this.get(requestIdHeader));
     options.report("rpcBegan", { service: method.parent.typeName, method: method.name });
@@ -187,8 +189,8 @@ export class ServedCall implements RecordedCall {
 }
 
 /**
- * The lifetime of a call. Its signal aborts at the call's deadline, when the caller leaves or when
- * the gateway shuts down, and for a stream also when its connection must end (`endWith`). It does
+ * The lifetime of a call. Its signal aborts at the call's deadline, when it has lasted as long as
+ * calls of its method may, when the caller leaves or when the gateway shuts down, and for a stream also when its connection must end (`endWith`). It does
  * not abort after `end`, when the call has ended by itself.
  */
 class CallLife {
@@ -200,14 +202,15 @@ class CallLife {
 
   constructor(
     head: RequestHead,
-    timeoutMs: number | undefined,
+    timeoutMs = Number.POSITIVE_INFINITY,
+    lastsMs: number,
     underWay: UnderWay<AbortController>,
   ) {
     this.#member = underWay.add(this.#controller);
-    const end = () =>
-      this.#controller.abort(new DOMException("the deadline passed", "TimeoutError"));
-    if (timeoutMs === 0) end();
-    else if (timeoutMs !== undefined) this.#timer = setTimeout(end, timeoutMs);
+    const end = () => this.#controller.abort(timeoutMs <= lastsMs ? deadlinePassed() : tooLong());
+    const ms = Math.min(timeoutMs, lastsMs);
+    if (ms === 0) end();
+    else if (ms < Number.POSITIVE_INFINITY) this.#timer = setTimeout(end, ms);
     head.onClose(() => {
       if (!this.#member.hasLeft) leaveInTurn(() => this.#leave());
     });
@@ -236,4 +239,14 @@ class CallLife {
     if (this.#member.hasLeft) return;
     this.#controller.abort(new GatewayError("CANCELLED", "the caller went away"));
   }
+}
+
+function deadlinePassed(): DOMException {
+  return new DOMException("the deadline passed", "TimeoutError");
+}
+
+function tooLong(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the stream has lasted long enough: open another", {
+    reason: "STREAM_OVER",
+  });
 }

@@ -60,8 +60,8 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { core, admission, intake, report } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const all = [...services, Health, ...reflectionServices];
-  const health = createHealth(all, limits.healthWatchMs);
-  const reflection = createReflection(all, { admission, report, streamMs: limits.reflectionMs });
+  const health = createHealth(all);
+  const reflection = createReflection(all, { admission, report });
   const implemented = implementation(core);
   const methods = [
     ...services.flatMap((service) => methodsOf([service, implemented], false, limits)),

@@ -80,7 +80,7 @@ test("a watch reports each change, then NOT_SERVING at the drain, and ends", asy
 });
 
 test("a watch ends by itself with UNAVAILABLE, and the next one is served", async () => {
-  await using started = await start({}, { limits: { healthWatchMs: 50 } });
+  await using started = await start({}, { limits: { openStreamMs: 50 } });
   const client = createClient(Health, started.transport("grpc", "2"));
   for (let i = 0; i < 2; i++) {
     const watch = client.watch({})[Symbol.asyncIterator]();

@@ -17,9 +17,13 @@ import { envelope } from "./start.ts";
  * is compared, and what is not.
  */
 
-const recorded = recordedAnswers("open-services", {}, { healthWatchMs: 5, reflectionMs: 60_000 });
-before(recorded.start);
-after(recorded.stop);
+/** Watches of health end soon: after their first answer nothing changes. */
+const ofHealth = recordedAnswers("health", {}, { openStreamMs: 5 });
+const ofReflection = recordedAnswers("reflection", {});
+for (const { start, stop } of [ofHealth, ofReflection]) {
+  before(start);
+  after(stop);
+}
 
 const ofStreams: Formats = {
   "application/connect+json": bothVersions,
@@ -39,6 +43,7 @@ const ofUnary: Formats = {
 };
 
 interface Method {
+  readonly recorded: ReturnType<typeof recordedAnswers>;
   readonly path: string;
   readonly input: DescMessage;
   readonly formats: Formats;
@@ -46,8 +51,13 @@ interface Method {
   readonly requestOf: (name: string) => Record<string, unknown>;
 }
 
-const health = { input: HealthCheckRequestSchema, requestOf: (service: string) => ({ service }) };
+const health = {
+  recorded: ofHealth,
+  input: HealthCheckRequestSchema,
+  requestOf: (service: string) => ({ service }),
+};
 const reflection = {
+  recorded: ofReflection,
   input: ServerReflectionRequestSchema,
   requestOf: (value: string) => ({ host: "h", messageRequest: { case: "fileByFilename", value } }),
 };
@@ -67,7 +77,7 @@ const methods: readonly Method[] = [
   },
 ];
 
-for (const { path, input, formats, requestOf } of methods) {
+for (const { path, recorded, input, formats, requestOf } of methods) {
   for (const [type, versions] of Object.entries(formats)) {
     const isStream = type in ofStreams && formats !== ofUnary;
     const isGrpc = type.includes("grpc");

@@ -245,7 +245,7 @@ test("each question passes admission like a call, and is refused when the proces
 });
 
 test("a stream without an end by its client ends with UNAVAILABLE", async () => {
-  await using started = await start({}, { identify, limits: { reflectionMs: 100 } });
+  await using started = await start({}, { identify, limits: { openStreamMs: 100 } });
   const client = createClient(ServerReflection, started.transport("grpc", "2"));
   const never = Promise.withResolvers<void>();
   async function* requests() {

@@ -18,9 +18,8 @@ export interface HealthStatus {
 
 /**
  * `grpc.health.v1.Health` for the given services and, as the empty name, for the server itself.
- * Nobody needs credentials for a watch, so each one ends with UNAVAILABLE after `watchMs`.
  */
-export function createHealth(services: readonly DescService[], watchMs: number): HealthStatus {
+export function createHealth(services: readonly DescService[]): HealthStatus {
   const names = ["", ...services.map((service) => service.typeName)];
   const known = new Set(names);
   /** Watches that wait for a change. */
@@ -41,9 +40,8 @@ export function createHealth(services: readonly DescService[], watchMs: number):
         statuses: Object.fromEntries(names.map((name) => [name, { status: current() }])),
       }),
       async *watch({ service }, { signal }) {
-        const endsAtMs = performance.now() + watchMs;
         let sent: ServingStatus | undefined;
-        while (!signal.aborted) {
+        for (;;) {
           const status = known.has(service) ? current() : ServingStatus.SERVICE_UNKNOWN;
           if (status !== sent) {
             sent = status;
@@ -51,12 +49,10 @@ export function createHealth(services: readonly DescService[], watchMs: number):
           } else if (down) {
             throw new GatewayError("UNAVAILABLE", "the gateway is shutting down");
           } else {
-            const leftMs = endsAtMs - performance.now();
-            if (leftMs <= 0) throw new GatewayError("UNAVAILABLE", "watches end: open another");
-            await change(leftMs, signal);
+            signal.throwIfAborted();
+            await change(signal);
           }
         }
-        throw signal.reason;
       },
     },
     setServing(value) {
@@ -69,12 +65,10 @@ export function createHealth(services: readonly DescService[], watchMs: number):
     },
   };
 
-  /** Resolves at a change, at an abort, and after this time. */
-  function change(ms: number, signal: AbortSignal): Promise<void> {
+  /** Resolves at a change, and at an abort. */
+  function change(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(done, ms);
       function done() {
-        clearTimeout(timer);
         waiting.delete(done);
         signal.removeEventListener("abort", done);
         resolve();

@@ -10,7 +10,7 @@ import {
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { oncePer } from "../../collections/once-per.ts";
-import { GatewayError, unlessAborted } from "../../errors.ts";
+import { GatewayError } from "../../errors.ts";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import {
   ServerReflection,
@@ -36,8 +36,6 @@ const maxQuestions = 500;
 export interface ReflectionOptions {
   /** Each question waits for its turn among the calls. */
   readonly admission: Admission;
-  /** Longest that a stream lasts, in milliseconds: nobody needs credentials for it. */
-  readonly streamMs: number;
   /** Receives each question that is refused because of overload. */
   readonly report: Report;
 }
@@ -64,10 +62,10 @@ async function* answers(
   requests: AsyncIterable<ServerReflectionRequest>,
   call: OpenCall,
   answerOf: ReturnType<typeof createAnswers>,
-  { admission, report, streamMs }: ReflectionOptions,
+  { admission, report }: ReflectionOptions,
 ) {
   let questions = 0;
-  for await (const request of untilEnd(requests, call.signal, streamMs)) {
+  for await (const request of requests) {
     if (++questions > maxQuestions) throw tooMany();
     const slot = await turnOf(admission, "other", call, () =>
       report("refused", { listener: "rpc", kind: "other" }),
@@ -80,35 +78,6 @@ async function* answers(
       slot.leave();
     }
   }
-}
-
-/** @throws GatewayError UNAVAILABLE when the time is over, the signal's reason when it aborts */
-async function* untilEnd<Item>(
-  items: AsyncIterable<Item>,
-  signal: AbortSignal,
-  ms: number,
-): AsyncIterable<Item> {
-  const over = new AbortController();
-  const timer = setTimeout(() => over.abort(streamOver()), ms);
-  const end = AbortSignal.any([signal, over.signal]);
-  const iterator = items[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      end.throwIfAborted();
-      const next = await unlessAborted(iterator.next(), end);
-      if (next.done) return;
-      yield next.value;
-    }
-  } finally {
-    clearTimeout(timer);
-    iterator.return?.().catch(() => {});
-  }
-}
-
-function streamOver(): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the stream has lasted long enough: open another", {
-    reason: "STREAM_OVER",
-  });
 }
 
 function tooMany(): GatewayError {
