@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { GraphQLError, OperationTypeNode } from "graphql";
 import type { WebSocket } from "ws";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
-import { suspendWhileArriving } from "../net/arrival.ts";
 import { overloaded, turnOf } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
 import { problemOf, problemType, withoutHttp } from "./errors.ts";
@@ -74,10 +73,7 @@ export function createOverload(options: OverloadOptions): Overload {
         kind,
         owner: request.socket,
         isGone: () => request.socket.destroyed,
-        start(slot) {
-          suspendWhileArriving(request, slot);
-          start(slot);
-        },
+        start,
         refuse() {
           refused(kind);
           answer(request, response);

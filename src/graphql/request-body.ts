@@ -1,4 +1,5 @@
-import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { Slot } from "../net/admission.ts";
 import { type Excess, excessOfJson } from "../net/bounded-json.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import { limits } from "./limits.ts";
@@ -11,9 +12,10 @@ import { RequestError } from "./request-error.ts";
  */
 export type TakeBody = () => Buffer | Promise<Buffer>;
 
-export function bodyTaker(body: Body, intake: Intake, { socket }: IncomingMessage): TakeBody {
+export function bodyTaker(body: Body, intake: Intake, socket: Socket, slot: Slot): TakeBody {
   async function receive(): Promise<Buffer> {
-    const received = await receiveWhole(body, { maxBytes: limits.messageBytes }, tooLarge);
+    const maxBytes = limits.messageBytes;
+    const received = await receiveWhole(body, { maxBytes, slot }, tooLarge);
     await intake.turn(socket);
     return checked(received);
   }

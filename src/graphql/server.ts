@@ -147,7 +147,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const budget = core.rateLimit(callOf(caller, operation));
       Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
-    const answered = await answerHttp(request, bodyTaker(incoming, intake, request), operation);
+    const answered = await answerHttp(
+      request,
+      bodyTaker(incoming, intake, request.socket, slot),
+      operation,
+    );
     incoming.discard();
     // The client left before its whole body had arrived.
     if (request.destroyed && !request.complete) return void response.destroy();

@@ -1,7 +1,7 @@
 import { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import { GatewayError } from "../errors.ts";
-import type { Admission } from "./admission.ts";
+import type { Admission, Slot } from "./admission.ts";
 import { createAllowance } from "./allowance.ts";
 import type { OnCut } from "./cut.ts";
 import { GrowingBuffer } from "./growing-buffer.ts";
@@ -33,7 +33,15 @@ export interface BodyLimits {
   readonly maxBytes: number;
   /** For the whole body, in milliseconds, from now on. Default: the server's own time-out. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * The call's slot, suspended while the body is late: it must not take the place of a request that
+   * has arrived.
+   */
+  readonly slot?: Slot | undefined;
 }
+
+/** How long a body may take to arrive before the slot of its call is suspended. */
+const graceMs = 100;
 
 interface IntakeOptions {
   /** Default: one of its own. */
@@ -162,13 +170,16 @@ export class Body implements Droppable {
   }
 
   /** Resolves with the whole body, or with why it is not there. */
-  async receive({ maxBytes, timeoutMs }: BodyLimits): Promise<Received> {
+  async receive({ maxBytes, timeoutMs, slot }: BodyLimits): Promise<Received> {
     this.#limit(maxBytes);
     this.#read();
-    const isLate = () => this.#end("slow");
-    const timer = timeoutMs === undefined ? undefined : setTimeout(isLate, timeoutMs);
+    const tooSlow = () => this.#end("slow");
+    const end = timeoutMs === undefined ? undefined : setTimeout(tooSlow, timeoutMs);
+    const late = slot && setTimeout(slot.suspend, graceMs);
     while (!this.#ended) await this.#change();
-    clearTimeout(timer);
+    clearTimeout(end);
+    clearTimeout(late);
+    slot?.resume();
     return this.#ended === "whole" ? this.#take() : this.#ended;
   }
 

@@ -99,7 +99,7 @@ export function headOfHttp1(
     // Node's server does.
     proceed() {},
     // Node's server enforces the time-out.
-    receive: ({ maxBytes }) => body.receive({ maxBytes }),
+    receive: ({ maxBytes, slot }) => body.receive({ maxBytes, slot }),
     send({ status, headers, body: content, trailers }) {
       if (!request.readableEnded) body.discard();
       if (isLast()) response.shouldKeepAlive = false;

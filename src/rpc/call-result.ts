@@ -22,7 +22,7 @@ export async function resultOf(
   arrived: ArrivedCall<Protocol>,
   hooks: Partial<ServiceCall>,
 ): Promise<unknown> {
-  const { method, head, asked, slot, options } = arrived;
+  const { method, head, asked, options } = arrived;
   const { protocol, query } = asked;
   const isUnary = method.method.methodKind === "unary";
   let call: ServiceCall | OpenCall = served;
@@ -41,7 +41,7 @@ export async function resultOf(
   const maxBytes = method.readMaxBytes + protocol.extraBytes;
   const body = query
     ? messageOfQuery(query)
-    : (head.body.atHand(maxBytes) ?? (await receiveBody(arrived, maxBytes, isUnary && slot)));
+    : (head.body.atHand(maxBytes) ?? (await receiveBody(arrived, maxBytes)));
   const plain = plainMessage(body, asked);
   const request = plain
     ? decodeRequest(method.method.input, plain, protocol.isJson)

@@ -11,8 +11,6 @@ import {
   transformSplitEnvelope,
 } from "@connectrpc/connect/protocol";
 import { GatewayError, unlessAborted } from "../errors.ts";
-import type { Slot } from "../net/admission.ts";
-import { countArrival } from "../net/arrival.ts";
 import { receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
@@ -26,18 +24,15 @@ import type { ArrivedCall, ServedMethod } from "./served-call.ts";
  * The whole body of a call whose caller is known, to be decoded in this turn of the event loop: one
  * that arrived after the call's own turn waits for another.
  * @param maxBytes most bytes of a body with a message of `readMaxBytes`
- * @param slot suspended while the body is late
  * @throws GatewayError CANCELLED if the body does not arrive, RESOURCE_EXHAUSTED if it was dropped
  * @throws GatewayError RESOURCE_EXHAUSTED if it is too large
  */
 export async function receiveBody(
-  { head, method, options }: ArrivedCall<Protocol>,
+  { head, method, slot, options }: ArrivedCall<Protocol>,
   maxBytes: number,
-  slot: Slot | false,
 ): Promise<Buffer> {
-  const arrived = slot ? countArrival(slot) : undefined;
-  const limits = { maxBytes, timeoutMs: options.limits.requestTimeoutMs };
-  const body = await receiveWhole(head, limits, () => tooLarge(method)).finally(arrived);
+  const limits = { maxBytes, timeoutMs: options.limits.requestTimeoutMs, slot };
+  const body = await receiveWhole(head, limits, () => tooLarge(method));
   await options.intake.turn(head.connection);
   return body;
 }
