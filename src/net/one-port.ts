@@ -36,11 +36,11 @@ export interface HandshakeFailure {
   readonly address: string | undefined;
 }
 
-/** PEM texts. With `clientCa`, clients must present a certificate of one of its authorities. */
+/** PEM texts. With `ca`, clients must present a certificate of one of its authorities. */
 export interface Tls {
   readonly cert: string;
   readonly key: string;
-  readonly clientCa?: string;
+  readonly ca?: string;
 }
 
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
@@ -169,7 +169,7 @@ export function createOnePort(options: OnePortOptions) {
       }),
     /** Uses these PEM texts for new connections from now on. */
     renewTls(renewed: Tls): void {
-      if (acceptor instanceof tls.Server) acceptor.setSecureContext(secureContext(renewed));
+      if (acceptor instanceof tls.Server) acceptor.setSecureContext(renewed);
     },
     endKeepAlive,
     /** Accepts no further connections. Resolves when all calls have ended, however long they take. */
@@ -203,8 +203,8 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
   const acceptor = tls.createServer(
     {
       ...tcp,
-      ...secureContext(options.tls),
-      ...(options.tls.clientCa === undefined ? {} : mutual),
+      ...options.tls,
+      ...(options.tls.ca === undefined ? {} : { requestCert: true, rejectUnauthorized: true }),
       ALPNProtocols: ["h2", "http/1.1"],
       handshakeTimeout: options.limits.sniffTimeoutMs,
     },
@@ -222,12 +222,6 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
 
 function clientOf({ remoteAddress, remotePort }: net.Socket): string {
   return `${remoteAddress} ${remotePort}`;
-}
-
-const mutual = { requestCert: true, rejectUnauthorized: true } as const;
-
-function secureContext({ cert, key, clientCa }: Tls): tls.SecureContextOptions {
-  return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
 }
 
 /**

@@ -29,21 +29,21 @@ export function openTlsFiles(
   if (clientCaFile !== undefined) {
     files.push({ variable: "TLS_CLIENT_CA_FILE", path: clientCaFile });
   }
-  const identityOf = ([cert = "", key = "", clientCa]: readonly string[]): Tls =>
-    fitting({ cert, key, ...(clientCa === undefined ? {} : { clientCa }) });
+  const identityOf = ([cert = "", key = "", ca]: readonly string[]): Tls =>
+    fitting({ cert, key, ...(ca === undefined ? {} : { ca }) });
   return reloadedFiles(files, identityOf, options);
 }
 
 /** Returns the identity if its parts can be used together. @throws FileError otherwise */
 function fitting(identity: Tls): Tls {
-  const { cert, key, clientCa } = identity;
+  const { cert, key, ca } = identity;
   const [leaf] = certificates("TLS_CERT_FILE", cert);
   if (!leaf?.checkPrivateKey(privateKey(key))) {
     throw new FileError("TLS_KEY_FILE", "is not the key of the first certificate in TLS_CERT_FILE");
   }
-  if (clientCa !== undefined) certificates("TLS_CLIENT_CA_FILE", clientCa);
+  if (ca !== undefined) certificates("TLS_CLIENT_CA_FILE", ca);
   try {
-    createSecureContext({ cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) });
+    createSecureContext({ ...identity });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new FileError("TLS_CERT_FILE", `cannot be used (${code ?? message})`);

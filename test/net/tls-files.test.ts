@@ -27,10 +27,10 @@ function mount(t: TestContext, identity: Tls) {
   const dir = mkdtempSync(join(tmpdir(), "tls-"));
   t.after(() => rmSync(dir, { recursive: true }));
   let version = 0;
-  const write = ({ cert, key, clientCa = "" }: Tls) => {
+  const write = ({ cert, key, ca = "" }: Tls) => {
     const data = join(dir, `..${++version}`);
     mkdirSync(data);
-    for (const [name, text] of Object.entries({ crt: cert, key, ca: clientCa })) {
+    for (const [name, text] of Object.entries({ crt: cert, key, ca })) {
       writeFileSync(join(data, name), text);
     }
     symlinkSync(data, join(dir, "..new"));
@@ -71,14 +71,14 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]) {
 }
 
 test("a swapped link replaces all files at once", async (t) => {
-  const secret = mount(t, { ...first, clientCa });
+  const secret = mount(t, { ...first, ca: clientCa });
   const files = watch(t, secret.mutual);
-  assert.deepEqual(files.identity, { ...first, clientCa });
-  const changed = { ...second, clientCa: fixture("ca-two.crt") };
+  assert.deepEqual(files.identity, { ...first, ca: clientCa });
+  const changed = { ...second, ca: fixture("ca-two.crt") };
   secret.swap(changed);
   assert.deepEqual(await files.next(), changed);
-  secret.swap({ ...first, clientCa });
-  assert.deepEqual(await files.next(), { ...first, clientCa });
+  secret.swap({ ...first, ca: clientCa });
+  assert.deepEqual(await files.next(), { ...first, ca: clientCa });
   assert.deepEqual(files.told, []);
 });
 
@@ -119,10 +119,10 @@ test("files that cannot be used at start are refused with the name of their vari
     [{ cert: first.cert + broken }, "TLS_CERT_FILE", /^its certificate 2 is not well-formed$/],
     [{ key: "no PEM" }, "TLS_KEY_FILE", /^has no PEM private key/],
     [{ key: second.key }, "TLS_KEY_FILE", /^is not the key of the first certificate/],
-    [{ clientCa: "" }, "TLS_CLIENT_CA_FILE", /^has no PEM certificate$/],
+    [{ ca: "" }, "TLS_CLIENT_CA_FILE", /^has no PEM certificate$/],
   ];
   for (const [wrong, variable, message] of cases) {
-    const secret = mount(t, { ...first, clientCa, ...wrong });
+    const secret = mount(t, { ...first, ca: clientCa, ...wrong });
     const open = () => openTlsFiles(secret.mutual, { onProblem() {} });
     assert.throws(open, (error) => {
       assert.ok(error instanceof FileError);
