@@ -33,11 +33,6 @@ export interface Call {
   /** Called before the call ends, when its outcome is that of an earlier call with its key. */
   readonly onReplayed?: () => void;
   /**
-   * The stream's cursor comes from a client that reconnects by itself. If the event at that cursor
-   * ended the earlier stream, the new stream ends at once.
-   */
-  readonly resumed?: boolean;
-  /**
    * Called when a stream is attached to the event log: it misses no event from then on. `from` is
    * the cursor of that position; undefined if the caller gave a cursor, or if the first event
    * carries the current state.

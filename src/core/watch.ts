@@ -135,9 +135,6 @@ export async function* follow(
 
 const lookMs = 500;
 
-/** How many of the newest events are searched for the one at a client's cursor. */
-const lookBack = 256;
-
 /**
  * Decides when a stream with `until_final` ends: after the final event of an operation that pays,
  * unless a call for the external_id is open, which may end otherwise; or after the event that a
@@ -152,8 +149,6 @@ class WatchEnd {
   isDue = false;
   /** The cursor of the last event that the reader received. */
   #place: Cursor = "";
-  /** The newest event at the time when no call was open any more: the stream ends with it. */
-  #last: Cursor | undefined;
 
   constructor(context: StreamContext, call: Call, about: About) {
     this.#context = context;
@@ -164,11 +159,8 @@ class WatchEnd {
   /** Whether a stream that starts at this cursor is over before it begins. */
   async isOverAt(after: Cursor | "earliest"): Promise<boolean> {
     this.#place = after === "earliest" ? "" : after;
-    const history = await this.#history(lookBack);
-    const had = history.find(({ cursor }) => cursor === this.#place);
-    // A client that reconnects by itself has received the end already, whatever came after it.
-    const isEnd = had !== undefined && (this.#call.resumed || had === history.at(-1));
-    if (isEnd && (await this.#isEnd(had))) return true;
+    const newest = await this.#newest();
+    if (newest?.cursor === this.#place && endingOutcomes.has(newest.callOutcome)) return true;
     const { snapshot } = await this.#known();
     const current = snapshot && currentEvent(snapshot);
     this.isDue = current !== undefined && isFinal(current);
@@ -183,23 +175,20 @@ class WatchEnd {
   /** Whether the stream is over after this event, which its reader has received. */
   async isOverAfter(event: Event): Promise<boolean> {
     this.#place = event.cursor;
-    if (await this.#isEnd(event)) return true;
-    if (isPaying(event)) {
-      this.isDue = event.final;
-      this.#last = undefined;
-    }
+    if (endingOutcomes.has(event.callOutcome)) return true;
+    if (isFinal(event) && !(await this.#isCallOpen())) return true;
+    if (isPaying(event)) this.isDue = event.final;
     return this.isOver();
   }
 
-  /** Whether the stream is over although no further event came. */
+  /** Whether the stream is over although no further event came. False if that cannot be read. */
   async isOver(): Promise<boolean> {
-    if (!this.isDue) return false;
-    if (this.#last === undefined && !(await this.#isCallOpen())) this.#last = await this.#newest();
-    return this.#last !== undefined && this.#place >= this.#last;
-  }
-
-  async #isEnd(event: Event): Promise<boolean> {
-    return endingOutcomes.has(event.callOutcome) || (isFinal(event) && !(await this.#isCallOpen()));
+    if (!this.isDue || (await this.#isCallOpen())) return false;
+    try {
+      return this.#place >= ((await this.#newest())?.cursor ?? "");
+    } catch {
+      return false;
+    }
   }
 
   /** True also when the stores cannot be read: the stream then continues. */
@@ -212,24 +201,15 @@ class WatchEnd {
     }
   }
 
-  /** The cursor of the newest event: empty if none is kept, undefined if the log cannot be read. */
-  async #newest(): Promise<Cursor | undefined> {
-    try {
-      const [event] = await this.#history(1);
-      return event?.cursor ?? "";
-    } catch {
-      return undefined;
-    }
-  }
-
   #known(): Promise<OpenCalls> {
     const { kind, externalId } = this.#about;
     return openCallsOf(this.#context, this.#call.caller.account, kind, externalId);
   }
 
-  #history(limit: number): Promise<Event[]> {
+  async #newest(): Promise<Event | undefined> {
     const { kind, externalId } = this.#about;
-    return this.#context.log.history(this.#call.caller.account, kind, externalId, limit);
+    const { account } = this.#call.caller;
+    return (await this.#context.log.history(account, kind, externalId, 1))[0];
   }
 }
 
@@ -303,7 +283,7 @@ async function* resumable(
   after: Start,
   events: (signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
-  if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
+  if (after === "latest") throw noCursor();
   // One controller for all that may end the stream: a signal takes more memory than all the rest of
   // an idle watch does.
   const end = new AbortController();

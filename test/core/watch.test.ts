@@ -52,7 +52,7 @@ function whileReading(log: Ledger, before: () => unknown, after: () => unknown =
   });
 }
 
-interface StartOptions extends Pick<Call, "push" | "resumed"> {
+interface StartOptions extends Pick<Call, "push"> {
   readonly after?: string;
   readonly untilFinal?: boolean;
   readonly caller?: Partial<Call["caller"]>;
@@ -368,22 +368,9 @@ describe("until_final", { concurrency: true }, () => {
     await append(log, entry("failure"));
     const [after = ""] = await append(log, entry("failure", { externalId: "order-2" }));
     await append(log, entry("pending", { paymentId: "p2" }));
-    const { events, leave } = start(log, { after, untilFinal: true, resumed: true });
+    const { events, leave } = start(log, { after, untilFinal: true });
     assert.equal(await next(events), "payment:pending");
     leave();
-  });
-
-  it("ends at once for a client that reconnects by itself after its final event", async () => {
-    const log = newLog();
-    const [after = "", behind = ""] = await append(log, entry("success"), refund());
-    const options = { after, untilFinal: true };
-    assert.deepEqual(await told(start(log, { ...options, resumed: true }).events), []);
-    assert.deepEqual(await told(start(log, options).events), ["refund:success"]);
-    // The current state was the first event of that client.
-    assert.deepEqual(
-      await told(start(log, { ...options, after: behind, resumed: true }).events),
-      [],
-    );
   });
 
   it("from the start, yields all events up to the first final one", async () => {
@@ -525,16 +512,9 @@ test("all watches of a credential end when it is withdrawn, and share one listen
   }
 });
 
-test("text that is not a cursor is refused, and `earliest` to a client that reconnects by itself", async () => {
+test("text that is not a cursor is refused", async () => {
   const log = newLog();
   for (const after of ["latest", "x", "", "0"]) {
     await assert.rejects(start(log, { after }).events.next(), { code: "INVALID_ARGUMENT" }, after);
   }
-  const { events } = start(log, { after: "earliest", resumed: true, all: true });
-  await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" });
-  const { from, leave, ...control } = start(log, { after: "earliest", all: true });
-  const first = control.events.next();
-  assert.equal(await from, undefined);
-  leave();
-  await assert.rejects(first, { code: "CANCELLED" });
 });

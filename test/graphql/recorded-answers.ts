@@ -93,8 +93,8 @@ export async function startTraced(
       return {
         refused: refused.map((refusal) => JSON.stringify(refusal)).sort(),
         calls: served.seen().map(({ method, args }) => {
-          const { caller, idempotencyKey, transport, resumed, deadlineMs } = args.at(-1) as Call;
-          const told = { caller, idempotencyKey, transport, resumed };
+          const { caller, idempotencyKey, transport, deadlineMs } = args.at(-1) as Call;
+          const told = { caller, idempotencyKey, transport };
           const hasDeadline = deadlineMs !== undefined;
           return { method, given: args.slice(0, -1), ...told, hasDeadline };
         }),

@@ -410,14 +410,14 @@ export const defects = defectsIn({
   },
   "core/watch.ts": {
     "a watch ends with the first final event, though a call is open": {
-      line: "(isFinal(event) && !(await this.#isCallOpen()))",
-      instead: "isFinal(event)",
+      line: "if (isFinal(event) && !(await this.#isCallOpen())) return true;",
+      instead: "if (isFinal(event)) return true;",
       brokenChecks: ["a watch that ends early"],
       shownBy: 1192,
     },
     "a watch that is to end with its payment goes on": {
-      line: "return this.#last !== undefined && this.#place >= this.#last;",
-      instead: "return this.#last !== undefined && this.#place > this.#last;",
+      line: 'return this.#place >= ((await this.#newest())?.cursor ?? "");',
+      instead: 'return this.#place > ((await this.#newest())?.cursor ?? "");',
       brokenChecks: ["a watch that does not end"],
       shownBy: 352,
     },

@@ -23,7 +23,6 @@ export function deliveries(
   const { live } = operation;
   operation.liftDeadline();
   const hooks = {
-    resumed: live.lastEventId !== undefined,
     onOpen: (from: string | undefined) => live.open(from),
     onFail: () => live.fail(),
     push(event: Event) {

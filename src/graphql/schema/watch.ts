@@ -73,8 +73,7 @@ function watchArgs(t: SubscriptionFieldBuilder, what: KindName) {
 /** The start of a watch for its request, which takes `earliest` as `fromStart`, not as a cursor. */
 export function startInit(args: After, live: Live) {
   const init = afterInit(args, live);
-  const isFromStart = init.afterCursor === "earliest" && live.lastEventId === undefined;
-  return isFromStart ? { fromStart: true } : init;
+  return init.afterCursor === "earliest" ? { fromStart: true } : init;
 }
 
 /** The cursor that a stream resumes from: the header `Last-Event-ID`, else the argument `after`. */
