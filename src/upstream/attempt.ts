@@ -4,7 +4,7 @@ import type { Droppable } from "../net/memory-budget.ts";
 import { reasonOf, systemCode } from "../net/system-errors.ts";
 import type { Permit } from "../ratelimit/bucket.ts";
 import type { Attributes } from "../telemetry/tracing/attributes.ts";
-import { type Breakers, settleMoney } from "./breakers.ts";
+import type { Breaker, Verdict } from "./breaker.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
 import {
   ExchangeFailure,
@@ -23,13 +23,12 @@ import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { parseResponse } from "./parse-response.ts";
 import type { RestCall } from "./rest-call.ts";
 import type { SendOptions, UpstreamOptions } from "./upstream.ts";
-import { type Verdict, verdictOf } from "./verdict.ts";
 
 /** The options of a client, with its own parts and defaults. */
 interface AttemptOptions
   extends Pick<UpstreamOptions, "account" | "bucket" | "onMoneyCall" | "payoutEnds" | "budget">,
     Required<Pick<UpstreamOptions, "connections" | "report" | "tracing" | "maxResponseBytes">> {
-  readonly breakers: Breakers;
+  readonly breakers: Readonly<Record<"money" | "other", Breaker>>;
 }
 
 /** How one attempt ended. */
@@ -87,13 +86,11 @@ export function createAttempts(options: AttemptOptions) {
       if (error instanceof GatewayError) return ended(error);
       throw error;
     }
-    const pass = breaker.enter();
-    if (!pass) {
+    const judge = breaker.enter();
+    if (!judge) {
       permit.release();
       return ended(refusedByBreaker(breaker.refusal()));
     }
-    const settleBreaker = (verdict: Verdict, sent: boolean) =>
-      money ? settleMoney(pass, verdict, sent) : pass.settle(verdict);
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     const startedAt = performance.now();
@@ -147,11 +144,13 @@ export function createAttempts(options: AttemptOptions) {
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {
         span.end();
-        settleBreaker("nothing", false);
+        judge("nothing");
         throw failure;
       }
       const verdict = verdictOf(failure, performance.now() - startedAt);
-      settleBreaker(verdict, failure.sent);
+      // While calls that move money can be sent, they are sent: one that succeeds is worth more than
+      // one that is spared. Refused is only what would fail after its wait for a connection.
+      judge(money && failure.sent && verdict !== "nothing" ? "answered" : verdict);
       if (failure.sent) settle(permit, failure.head, failure.head?.status === 429);
       else permit.release();
       const error = errorOfFailure(failure, money);
@@ -184,7 +183,7 @@ export function createAttempts(options: AttemptOptions) {
     const verdict = failed ? "failed" : "answered";
     // An error code is the service's own word on one call, whatever the status: the service is up.
     const isDown = failed && !response.error.details.upstream?.code;
-    settleBreaker(isDown ? "failed" : "answered", true);
+    judge(isDown && !money ? "failed" : "answered");
     settle(permit, mixedUp ? undefined : answer, response.kind === "error" && response.rateLimited);
     const lastedMs = failed
       ? // Of a mix-up `mixUp` tells already.
@@ -234,6 +233,28 @@ function refusedByBreaker(refusalMs = 0): GatewayError {
     },
   );
 }
+
+/** The verdict on an exchange that failed `lastedMs` after its start. */
+export function verdictOf({ kind, cause }: ExchangeFailure, lastedMs: number): Verdict {
+  switch (kind) {
+    case "kept":
+      return "nothing";
+    case "caller":
+      // A caller with a short deadline must not open the breaker for others.
+      return lastedMs >= slowMs ? "timeout" : "nothing";
+    case "timeout":
+      return "timeout";
+    case "tooLarge":
+      return "answered";
+    case "connection":
+      return timeouts.has((cause as NodeJS.ErrnoException)?.code) ? "timeout" : "failed";
+  }
+}
+
+/** A caller that leaves after this long counts as an upstream time-out. */
+const slowMs = 5_000;
+
+const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);
 
 /** Settles the permit of a request that was sent, by the head of its own answer if there is one. */
 function settle(permit: Permit, head: HttpHead | undefined, rateLimited = false): void {

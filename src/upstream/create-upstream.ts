@@ -2,16 +2,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { errorOfAbort, type GatewayError, unlessAborted } from "../errors.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { noReport } from "../report.ts";
+import { noReport, type Observations } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { type Attempted, createAttempts } from "./attempt.ts";
-import { createBreakers } from "./breakers.ts";
+import { createBreaker } from "./breaker.ts";
 import { calls } from "./calls.ts";
 import { createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
 import { unavailable, unavailableRetryMs } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
-import { createRetryBudget, decideRetry } from "./retry.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 
 /** Creates the client of the payments service for one account. It does not close the bucket. */
@@ -21,11 +20,19 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { maxResponseBytes = intakeLimits.answerBytes, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
   const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
-  const breakers = createBreakers(account.name, report, { now, random });
+  const breakerOf = (calls: "money" | "other", maxPauseMs: number) => {
+    const about = { account: account.name, calls };
+    const onState = (state: Observations["breaker"]["state"]) =>
+      report("breaker", { ...about, state });
+    return createBreaker({ now, random, maxPauseMs, onState });
+  };
+  // Failing reads never block a payment. A probe of the money breaker notices within seconds that
+  // the service is back, so that payments wait the least.
+  const breakers = { money: breakerOf("money", 2_000), other: breakerOf("other", 10_000) };
   const sending = { connections, breakers, report, tracing, maxResponseBytes };
   const attempts = createAttempts({ ...options, ...sending });
-  const budget = createRetryBudget(now);
-  const reads = new SharedCalls<SharedRead>();
+  const budget = createRetryBudget();
+  const reads = new SharedCalls<{ readonly answer: Promise<unknown> }>();
   const closing = new AbortController();
   let closed: Promise<void> | undefined;
 
@@ -37,16 +44,16 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     throw attempted.error;
   }
 
+  /** Sends a call that changes nothing. It is sent again at most twice, after a pause with jitter. */
   async function read<Result>(
     call: RestCall<Result>,
     caller: SendOptions["caller"],
-    shared: SharedWaitBudget,
+    signal: AbortSignal,
   ): Promise<Result> {
     if (closing.signal.aborted) throw closedError();
-    const { signal } = shared;
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
     budget.onRead();
-    let failed: Extract<Attempted<Result>, { kind: "failure" }> | undefined;
+    let failed: FailedAttempt | undefined;
     let endsAt: number | undefined;
     let leftMs = timeoutMs;
     for (let retries = 0; ; retries++) {
@@ -56,46 +63,43 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       if (failed && attempted.verdict === "nothing") throw failed.error;
       failed = attempted;
       endsAt ??= performance.now() + timeoutMs - attempted.lastedMs;
-      const { verdict, error } = attempted;
-      // Before a pause that the service asks for is over, it would answer the same.
-      const asksForPause =
-        verdict === "failed" && (error.details.retryAfterMs ?? 0) > unavailableRetryMs;
-      const decision = decideRetry({
-        verdict: asksForPause ? "answered" : verdict,
-        retries,
-        leftMs: Math.min(endsAt - performance.now(), shared.deadlineMs - Date.now()),
-        breakerOpen: breakers.other.refusal() !== undefined,
-        withinBudget: budget.allows(),
-        jitter: random(),
-      });
-      const next = typeof decision === "number" ? "retry" : decision;
-      report("readFailed", { account: account.name, endpoint, next });
-      if (typeof decision !== "number") throw attempted.error;
-      budget.onRetry();
+      const pauseMs = random() * firstPauseMs * 2 ** retries;
+      const end = retryEnd(attempted, retries, endsAt - performance.now() - pauseMs);
+      report("readFailed", { account: account.name, endpoint, next: end ?? "retry" });
+      if (end !== undefined) throw attempted.error;
       const ended = AbortSignal.any([signal, closing.signal]);
-      await delay(decision, undefined, { signal: ended }).catch(() => {});
+      await delay(pauseMs, undefined, { signal: ended }).catch(() => {});
       if (closing.signal.aborted) throw attempted.error;
       leftMs = endsAt - performance.now();
     }
   }
 
+  /** Why a failed read is not sent again; undefined if it is. */
+  function retryEnd({ verdict, error }: FailedAttempt, retries: number, leftMs: number) {
+    // Most of the time of a call that timed out is used up.
+    if (verdict !== "failed") return verdict === "nothing" ? "ended" : verdict;
+    // Before a pause that the service asks for is over, it would answer the same.
+    if ((error.details.retryAfterMs ?? 0) > unavailableRetryMs) return "answered";
+    if (retries === maxRetries) return "tries";
+    if (breakers.other.refusal() !== undefined) return "breaker";
+    if (leftMs <= 0) return "timeout";
+    return budget.take() ? undefined : "budget";
+  }
+
   /**
-   * Sends a call that changes nothing; it may be sent again when it fails. Identical reads of one
-   * caller in flight share their requests and one result, which callers must not change. `onSent` is
-   * not called.
+   * Identical reads of one caller in flight share their requests and one result, which callers must
+   * not change. `onSent` is not called.
    */
   async function share<Result>(
     call: RestCall<Result>,
-    { caller, signal, deadlineMs = Infinity }: SendOptions,
+    { caller, signal }: SendOptions,
   ): Promise<Result> {
     if (signal.aborted) throw errorOfAbort(signal);
     // The key names the caller, so that no caller waits for another caller's turn.
     const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
-    const { answer, waitBudget } = reads.join(JSON.stringify(parts), signal, (signal) => {
-      const waitBudget = { signal, deadlineMs };
-      return { answer: read(call, caller, waitBudget), waitBudget };
-    });
-    waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
+    const { answer } = reads.join(JSON.stringify(parts), signal, (signal) => ({
+      answer: read(call, caller, signal),
+    }));
     // Each caller stops waiting by its own signal.
     return (await unlessAborted(answer, signal, () => errorOfAbort(signal))) as Result;
   }
@@ -122,15 +126,25 @@ function closedError(): GatewayError {
   return unavailable("the gateway is shutting down", undefined);
 }
 
-/** How long at least one caller of a shared call waits. */
-interface SharedWaitBudget {
-  /** Aborts when no caller waits any more. */
-  readonly signal: AbortSignal;
-  /** The latest deadline of all callers so far, in milliseconds since the epoch, or Infinity. */
-  deadlineMs: number;
-}
+type FailedAttempt = Extract<Attempted<never>, { kind: "failure" }>;
 
-interface SharedRead {
-  readonly answer: Promise<unknown>;
-  readonly waitBudget: SharedWaitBudget;
+const maxRetries = 2;
+/** The longest first pause, in milliseconds; the second one is twice as long. */
+const firstPauseMs = 100;
+
+/** Retries never amplify an outage: at most a tenth of an account's reads, and ten at once. */
+function createRetryBudget() {
+  const costOfRetry = 10;
+  let left = 10 * costOfRetry;
+  return {
+    onRead() {
+      left = Math.min(left + 1, 10 * costOfRetry);
+    },
+    /** Takes one retry from the budget. False if nothing is left. */
+    take(): boolean {
+      if (left < costOfRetry) return false;
+      left -= costOfRetry;
+      return true;
+    },
+  };
 }

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createBreaker } from "../../src/upstream/breaker.ts";
-import type { Verdict } from "../../src/upstream/verdict.ts";
+import { createBreaker, type Verdict } from "../../src/upstream/breaker.ts";
 
 const maxPauseMs = 10_000;
 
@@ -22,9 +21,9 @@ function rig(random = 0) {
   });
   /** Makes one call with this verdict. @returns whether the breaker let it through. */
   const call = (verdict: Verdict): boolean => {
-    const pass = breaker.enter();
-    pass?.settle(verdict);
-    return pass !== undefined;
+    const judge = breaker.enter();
+    judge?.(verdict);
+    return judge !== undefined;
   };
   const calls = (count: number, verdict: Verdict) => {
     let through = 0;
@@ -52,7 +51,7 @@ test("failures below the share leave the breaker closed, however many", () => {
   assert.deepEqual(states, []);
 });
 
-test("failures older than the window do not count", () => {
+test("failures of the window before do not count", () => {
   const { calls, time, states } = rig();
   calls(19, "failed");
   time.now += 10_000;
@@ -99,7 +98,7 @@ test("a half-open breaker lets one probe through at a time", () => {
   assert.ok(probe);
   for (let n = 0; n < 10; n++) assert.equal(breaker.enter(), undefined);
   assert.ok(breaker.refusal()! > 0);
-  probe.settle("answered");
+  probe("answered");
   assert.equal(breaker.refusal(), undefined);
   assert.deepEqual(states, ["open", "halfOpen", "closed"]);
   assert.equal(calls(19, "failed"), 19, "it starts to count anew");
@@ -139,14 +138,14 @@ test("calls let through before the breaker opened do not change its state later"
   const { breaker, time, calls, states } = rig();
   const early = breaker.enter();
   calls(20, "failed");
-  early?.settle("answered");
+  early?.("answered");
   assert.deepEqual(states, ["open"]);
   time.now += 1_000;
   const probe = breaker.enter();
-  early?.settle("failed");
-  probe?.settle("answered");
-  probe?.settle("failed");
-  early?.settle("timeout");
+  early?.("failed");
+  probe?.("answered");
+  probe?.("failed");
+  early?.("timeout");
   assert.deepEqual(states, ["open", "halfOpen", "closed"]);
   assert.equal(calls(19, "failed"), 19);
 });
@@ -168,13 +167,13 @@ test("no refusal lasts longer than maxPauseMs, and the breaker closes once calls
         const pass = breaker.enter();
         assert.equal(pass === undefined, refusal !== undefined);
         assert.ok(refusal === undefined || (refusal > 0 && refusal <= maxPauseMs));
-        if (pass) waiting.push(() => pass.settle(verdict));
+        if (pass) waiting.push(() => pass(verdict));
         if (waiting.length > keep) waiting.shift()?.();
       }
       // Once all calls are settled, an answered probe after the longest pause closes the breaker.
       for (const settle of waiting) settle();
       time.now += maxPauseMs;
-      breaker.enter()?.settle("answered");
+      breaker.enter()?.("answered");
       assert.equal(breaker.refusal(), undefined);
     }),
     { numRuns: 300 },

@@ -79,41 +79,20 @@ test("all attempts of a read together take no longer than UPSTREAM_TIMEOUT", asy
   assert.deepEqual(nexts, ["retry", "timeout"]);
 });
 
-test("a read is not retried if the pause would outlast its deadline", async (t) => {
-  const { upstream, server, nexts } = await serverRig(t, html, {
-    random: () => 1e6,
-    timeoutMs: 9e8,
-  });
-  const deadlineMs = Date.now() + 30_000;
-  assert.equal(
-    (await failureOf(getPayout(upstream, { ...patient, deadlineMs }))).code,
-    "UNAVAILABLE",
-  );
-  assert.equal(server.requests.length, 1);
-  assert.deepEqual(nexts, ["deadline"]);
+test("a read is retried at most twice", async (t) => {
+  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 0 });
+  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+  assert.equal(server.requests.length, 3);
+  assert.deepEqual(nexts, ["retry", "retry", "tries"]);
 });
 
-for (const order of [
-  ["soon", "late"],
-  ["late", "soon"],
-] as const) {
-  test(`a shared read is retried within the latest deadline of its callers: ${order}`, async (t) => {
-    // A pause of ten seconds: longer than one caller's deadline, shorter than the other's.
-    const rare = { random: () => 100, timeoutMs: 9e8 };
-    const { upstream, server, nexts } = await serverRig(t, () => {}, rare);
-    const leftMs = { soon: 500, late: 8e8 };
-    const ended = order.map((which) => {
-      const deadlineMs = Date.now() + leftMs[which];
-      const signal = AbortSignal.timeout(leftMs[which]);
-      return failureOf(getPayout(upstream, { signal, deadlineMs }));
-    });
-    (await server.request(0)).socket.write(html);
-    assert.equal((await ended[order.indexOf("soon")])?.code, "DEADLINE_EXCEEDED");
-    assert.deepEqual(nexts, ["retry"]);
-    await upstream.close();
-    assert.equal((await ended[order.indexOf("late")])?.code, "UNAVAILABLE");
-  });
-}
+test("a read is not retried if the pause would outlast UPSTREAM_TIMEOUT", async (t) => {
+  // A pause of a hundred seconds.
+  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 1_000 });
+  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual(nexts, ["timeout"]);
+});
 
 test("a caller that leaves during the pause ends it, and the read is not sent again", async (t) => {
   // A pause of five seconds.
@@ -152,16 +131,16 @@ test("a retry that gets no token ends with the previous failure", async (t) => {
   assert.equal(server.requests.length, 1);
 });
 
-test("retries are at most a tenth of many failing reads", async (t) => {
+test("retries are at most a tenth of many failing reads, and ten more", async (t) => {
   // An Error object does not open the breaker.
   const { upstream, server, nexts } = await serverRig(t, json(500, '{"code":"internal_error"}'), {
-    now: () => 1_000, // All within one window.
     random: () => 0,
   });
   const reads = 400;
   for (let n = 0; n < reads; n++) await failureOf(getPayout(upstream, patient, `payout-${n}`));
-  assert.equal(server.requests.length, reads + reads / 10);
-  assert.equal(nexts.filter((next) => next === "retry").length, reads / 10);
+  const retries = nexts.filter((next) => next === "retry").length;
+  assert.ok(retries >= reads / 10 && retries <= reads / 10 + 10, `${retries} retries`);
+  assert.equal(server.requests.length, reads + retries);
   assert.ok(nexts.includes("budget"));
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { verdictOf } from "../../src/upstream/attempt.ts";
 import { ExchangeFailure } from "../../src/upstream/exchange.ts";
-import { verdictOf } from "../../src/upstream/verdict.ts";
 
 const failed = (kind: ExchangeFailure["kind"], code?: string) =>
   new ExchangeFailure(kind, true, undefined, code && Object.assign(new Error(code), { code }));
