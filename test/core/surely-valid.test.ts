@@ -10,9 +10,12 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
-import { compileExpression } from "../../src/core/rules/expression.ts";
+import {
+  compileExpression,
+  compileTextExpression,
+  exactRegex,
+} from "../../src/core/rules/expression.ts";
 import { isCompiled, isSurelyValid } from "../../src/core/rules/surely-valid.ts";
-import { exactRegex } from "../../src/core/rules/texts.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { file_payments_v1_rules } from "../../src/gen/payments/v1/rules_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
@@ -169,7 +172,9 @@ test("an expression or pattern that is not fully understood is not compiled", ()
   ]) {
     assert.throws(() => compileExpression(expression, CreatePaymentRequestSchema), expression);
   }
-  assert.throws(() => compileExpression("!this.isUri()", undefined), "what is not known for sure");
+  for (const unsure of ["!this.isUri()", "!(rule && this.isUri())", "this.size() > 1"]) {
+    assert.throws(() => compileTextExpression(unsure, true), unsure);
+  }
   for (const pattern of ["\\pL", "a.b", "^(?s).*$", "\\bx", "[[:alpha:]]", "(?P<a>b)", "\\Qa\\E"]) {
     assert.throws(() => exactRegex(pattern), pattern);
   }

@@ -1,172 +1,176 @@
-import type { DescMessage } from "@bufbuild/protobuf";
-import { type FieldReader, type Fields, readerOf } from "./field-reader.ts";
-import { exactRegex, plainUri } from "./texts.ts";
+import { type DescField, type DescMessage, isFieldSet, type Message } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 
-/** Whether a rule holds for a message, or for the text of a field. */
+/** Whether a rule holds for a message, or for the value of a field. */
 export type Holds = (value: unknown) => boolean;
 
+/** A form of the terms of an expression, and what makes a check of its groups. */
+type Term = readonly [form: RegExp, make: (a: string, b: string, c: string) => Holds];
+
 /**
- * Compiles the subset of CEL that the rules of our protos use: `has`, `size`, comparisons with
- * literals, `in`, `matches`, `isUri`, `!`, `&&`, `||` and parentheses. A rule that it reports as
- * kept is kept; a valid but unusual URL it may report as invalid.
- * @param type the message type of `this`; undefined when `this` is a text
+ * Compiles a CEL expression about a message, of the kind that the rules of our protos use: `has`,
+ * `size`, comparisons with literals, `in`, flags, `!`, `&&`, `||` and parentheses.
+ * @throws Error for any other expression: only protovalidate can evaluate it
+ */
+export function compileExpression(expression: string, type: DescMessage): Holds {
+  const isSet = (path: string): Holds => {
+    let desc: DescMessage | undefined = type;
+    const steps = path.split(".").map((name) => {
+      const field = fieldOf(desc, name);
+      desc = field.message;
+      return { field, read: readerOf(field) };
+    });
+    return (value) => {
+      for (const { field, read } of steps) {
+        if (!isFieldSet(value as Message, field)) return false;
+        value = read(value);
+      }
+      return true;
+    };
+  };
+  const compared = (name: string, holds: Holds): Holds => {
+    const field = fieldOf(type, name);
+    // Any other field may not be set, and has a default value then.
+    if (!isAlwaysThere(field)) throw new Error(`not compiled: ${field}`);
+    const read = readerOf(field);
+    return (message) => holds(read(message));
+  };
+  return parse(expression, [
+    [/has\(this\.([\w.]+)\)/y, isSet],
+    [
+      /size\(this\.(\w+)\) > (\d+)/y,
+      (name, least) => compared(name, (list) => (list as unknown[]).length > Number(least)),
+    ],
+    [
+      /this\.(\w+) ([=!])= (\d+|'[^'\\]*')/y,
+      (name, operator, given) => {
+        const other = given.startsWith("'") ? given.slice(1, -1) : Number(given);
+        return compared(name, (value) => (value === other) === (operator === "="));
+      },
+    ],
+    [
+      /this\.(\w+) in \[(\d+(?:, \d+)*)\]/y,
+      (name, given) => {
+        const among = new Set<unknown>(given.split(", ").map(Number));
+        return compared(name, (value) => among.has(value));
+      },
+    ],
+    [/this\.(\w+)/y, (name) => compared(name, (value) => value === true)],
+  ]);
+}
+
+/**
+ * Compiles a CEL expression about a text without surrogates: `matches`, `isUri`, `rule`, `!`, `&&`,
+ * `||` and parentheses. The check may refuse a valid but unusual URL.
  * @param rule the value of `rule`: that of the option that the expression belongs to
  * @throws Error for any other expression: only protovalidate can evaluate it
  */
-export function compileExpression(
-  expression: string,
-  type: DescMessage | undefined,
-  rule?: unknown,
-): Holds {
-  const tokens = tokensOf(expression);
+export function compileTextExpression(expression: string, rule: unknown): Holds {
+  // That a text is no URL is not known for sure.
+  if (/!\s*(?:this\.isUri|\()/.test(expression)) throw new Error(`not compiled: ${expression}`);
+  return parse(expression, [
+    [/rule/y, () => () => rule === true],
+    [
+      /this\.matches\('((?:[^'\\]|\\[\\'])*)'\)/y,
+      (pattern) => {
+        const regex = exactRegex(pattern.replace(/\\(.)/g, "$1"));
+        return (text) => regex.test(text as string);
+      },
+    ],
+    [/this\.isUri\(\)/y, () => (text) => plainUri.test(text as string)],
+  ]);
+}
+
+function parse(expression: string, terms: readonly Term[]): Holds {
   let at = 0;
-  const holds = either(true);
-  if (at < tokens.length) throw new Error(`not understood: ${tokens[at]}`);
+  const holds = either();
+  if (at < expression.length) throw notUnderstood();
   return holds;
 
+  function notUnderstood(): Error {
+    return new Error(`not compiled: ${expression.slice(at)}`);
+  }
+
   function take(token: string): boolean {
-    if (tokens[at] !== token) return false;
-    at += 1;
-    return true;
+    while (expression[at] === " ") at++;
+    const isThere = expression.startsWith(token, at);
+    if (isThere) at += token.length;
+    return isThere;
   }
 
-  function expect(token: string): void {
-    if (!take(token)) throw new Error(`${token} expected, not ${tokens[at]}`);
+  function either(): Holds {
+    const all = [both()];
+    while (take("||")) all.push(both());
+    return (value) => all.some((holds) => holds(value));
   }
 
-  /** `positive`: not negated by a `!`. Only there may a check be stricter than its rule. */
-  function either(positive: boolean): Holds {
-    let left = both(positive);
-    while (take("||")) {
-      const [first, second] = [left, both(positive)];
-      left = (value) => first(value) || second(value);
-    }
-    return left;
+  function both(): Holds {
+    const all = [term()];
+    while (take("&&")) all.push(term());
+    return (value) => all.every((holds) => holds(value));
   }
 
-  function both(positive: boolean): Holds {
-    let left = term(positive);
-    while (take("&&")) {
-      const [first, second] = [left, term(positive)];
-      left = (value) => first(value) && second(value);
-    }
-    return left;
-  }
-
-  function term(positive: boolean): Holds {
+  function term(): Holds {
     if (take("!")) {
-      const holds = term(!positive);
+      const holds = term();
       return (value) => !holds(value);
     }
     if (take("(")) {
-      const holds = either(positive);
-      expect(")");
+      const holds = either();
+      if (!take(")")) throw notUnderstood();
       return holds;
     }
-    if (take("rule")) return () => rule === true;
-    if (take("has")) {
-      expect("(");
-      const { isSet } = path();
-      expect(")");
-      return (value) => isSet(value as Fields);
+    for (const [form, make] of terms) {
+      form.lastIndex = at;
+      const match = form.exec(expression);
+      if (!match) continue;
+      at = form.lastIndex;
+      const [, a = "", b = "", c = ""] = match;
+      return make(a, b, c);
     }
-    if (take("size")) {
-      expect("(");
-      const list = path();
-      expect(")");
-      return compared((value) => (list.value(value) as readonly unknown[]).length);
-    }
-    if (type === undefined) return ofText(positive);
-    const field = path();
-    return compared(field.value);
-  }
-
-  function ofText(positive: boolean): Holds {
-    expect("this");
-    expect(".");
-    if (take("isUri")) {
-      if (!positive) throw new Error("that it is no address is not known for sure");
-      expect("(");
-      expect(")");
-      return (value) => plainUri.test(value as string);
-    }
-    expect("matches");
-    expect("(");
-    const pattern = exactRegex(literal() as string);
-    expect(")");
-    return (value) => pattern.test(value as string);
-  }
-
-  function compared(read: (message: Fields) => unknown): Holds {
-    if (take(">")) {
-      const other = literal() as number;
-      return (value) => (read(value as Fields) as number) > other;
-    }
-    const isEqual = !take("!=");
-    const among = new Set<unknown>();
-    if (!isEqual || take("==")) among.add(literal());
-    else if (take("in")) {
-      expect("[");
-      do among.add(literal());
-      while (take(","));
-      expect("]");
-    } else among.add(true);
-    return (value) => among.has(read(value as Fields)) === isEqual;
-  }
-
-  /** `this.a.b`; a field of a message that is not set is not set either. */
-  function path(): FieldReader {
-    expect("this");
-    let desc = type;
-    let found: FieldReader | undefined;
-    while (take(".")) {
-      const name = tokens[at++];
-      const field = desc?.fields.find((one) => one.name === name);
-      if (!field) throw new Error(`no field: ${name}`);
-      const [outer, own] = [found, readerOf(field)];
-      found = outer ? within(outer, own) : own;
-      desc = field.message;
-    }
-    if (!found) throw new Error("a field expected");
-    return found;
-  }
-
-  function literal(): unknown {
-    const token = tokens[at++] ?? "";
-    if (token.startsWith("'")) return token.slice(1);
-    if (/^-?\d+$/.test(token)) return Number(token);
-    throw new Error(`a literal expected, not ${token}`);
+    throw notUnderstood();
   }
 }
 
-function within(outer: FieldReader, own: FieldReader): FieldReader {
-  return {
-    isSet: (message) => outer.isSet(message) && own.isSet(outer.value(message) as Fields),
-    value(message) {
-      if (!outer.isSet(message)) throw new Error("a value of a message that is not set");
-      return own.value(outer.value(message) as Fields);
-    },
-  };
+function fieldOf(desc: DescMessage | undefined, name: string): DescField {
+  const field = desc?.fields.find((one) => one.name === name);
+  if (!field) throw new Error(`no field: ${name}`);
+  return field;
 }
 
-const tokenForm =
-  /\s*(?:(?<text>'(?:[^'\\]|\\.)*')|(?<other>&&|\|\||[!=]=|[!<>()[\],.]|-?\d+|\w+))/y;
-
-/** Splits an expression. A text literal keeps its opening quote and loses its closing one. */
-function tokensOf(expression: string): string[] {
-  const tokens: string[] = [];
-  for (let from = 0; from < expression.length; from = tokenForm.lastIndex) {
-    tokenForm.lastIndex = from;
-    const { text, other } = tokenForm.exec(expression)?.groups ?? {};
-    if (text === undefined && other === undefined) throw new Error(`not understood: ${expression}`);
-    tokens.push(text === undefined ? (other as string) : `'${unescaped(text.slice(1, -1))}`);
-  }
-  return tokens;
+/** Returns what reads a field of a message; for a member of a oneof, only while it is set. */
+export function readerOf({ localName, oneof }: DescField): (message: unknown) => unknown {
+  const name = oneof?.localName ?? localName;
+  if (!oneof) return (message) => (message as Fields)[name];
+  return (message) => ((message as Fields)[name] as { value?: unknown }).value;
 }
 
-function unescaped(text: string): string {
-  return text.replace(/\\(.)/g, (_, char: string) => {
-    if (char !== "\\" && char !== "'") throw new Error(`not understood: \\${char}`);
-    return char;
-  });
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether a field cannot be unset: its zero value counts, too. */
+export function isAlwaysThere({ fieldKind, presence }: DescField): boolean {
+  return fieldKind === "list" || presence === FeatureSet_FieldPresence.IMPLICIT;
 }
+
+/**
+ * Translates an RE2 pattern into a JavaScript one that matches the same texts, if these contain no
+ * surrogates.
+ * @throws Error for a pattern that may mean something else in JavaScript
+ */
+export function exactRegex(pattern: string): RegExp {
+  const anyCase = pattern.startsWith("^(?i)");
+  const plain = anyCase ? `^${pattern.slice("^(?i)".length)}` : pattern;
+  if (!plainPattern.test(plain)) throw new Error(`not compiled: ${pattern}`);
+  return new RegExp(plain, anyCase ? "i" : "");
+}
+
+/**
+ * The patterns that are translated: letters, digits and some marks, classes of them, groups,
+ * alternatives, repetitions and escaped marks.
+ */
+const plainPattern =
+  /^\^?(?:[\w:/@,=!~%&;#"' -]|\\[.\\/*+?()[\]{}|^$-]|\[\^?[\w:/@,=!~%&;#"' ?.-]+\]|\(\?:|\((?!\?)|\)|\||[*+?]|\{\d+(?:,\d*)?\})*\$?$/;
+
+/** Every text of this form is a URI; so are some less usual texts. */
+const plainUri =
+  /^https?:\/\/[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?(?:\/[\w.~-]*)*(?:\?[\w.~=&-]*)?(?:#[\w.~-]*)?$/i;
