@@ -1,4 +1,5 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
@@ -55,6 +56,7 @@ export function guarded(
     async function* events(request: unknown, call: Call) {
       check(request, call);
       const release = limits.take(call.caller);
+      if (!release) throw tooManyStreams();
       try {
         validate(method.input, request as Message);
         yield* run(request, call) as AsyncIterable<Event>;
@@ -78,6 +80,12 @@ export function guarded(
     return [name, method.methodKind === "server_streaming" ? stream : answer];
   });
   return Object.fromEntries(guards);
+}
+
+function tooManyStreams(): GatewayError {
+  return new GatewayError("RESOURCE_EXHAUSTED", "the caller has too many streams open", {
+    reason: "TOO_MANY_STREAMS",
+  });
 }
 
 function externalIdOf(request: unknown): string | undefined {

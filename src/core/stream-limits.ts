@@ -1,5 +1,4 @@
 import type { Caller } from "../auth/caller.ts";
-import { GatewayError } from "../errors.ts";
 
 export type StreamLimits = ReturnType<typeof createStreamLimits>;
 
@@ -22,28 +21,19 @@ export function createStreamLimits(limit: number | undefined) {
 
   return {
     /**
-     * Counts one more open stream of the caller; the returned function counts it down again.
-     * @throws GatewayError RESOURCE_EXHAUSTED when the caller has reached its limit
+     * Counts one more open stream of the caller; undefined when it has reached its limit.
+     * @returns what counts it down again, to be called once
      */
-    take(caller: Caller): () => void {
-      const max = limitOf(caller);
-      const count = open.get(caller.name) ?? 0;
-      if (count >= max) throw tooMany(max);
-      open.set(caller.name, count + 1);
-      let taken = true;
+    take(caller: Caller): (() => void) | undefined {
+      const { name } = caller;
+      const count = open.get(name) ?? 0;
+      if (count >= limitOf(caller)) return undefined;
+      open.set(name, count + 1);
       return () => {
-        if (!taken) return;
-        taken = false;
-        const left = (open.get(caller.name) ?? 1) - 1;
-        if (left > 0) open.set(caller.name, left);
-        else open.delete(caller.name);
+        const left = (open.get(name) ?? 1) - 1;
+        if (left > 0) open.set(name, left);
+        else open.delete(name);
       };
     },
   };
-}
-
-function tooMany(max: number): GatewayError {
-  return new GatewayError("RESOURCE_EXHAUSTED", `more than ${max} streams of one caller`, {
-    reason: "TOO_MANY_STREAMS",
-  });
 }

@@ -4,7 +4,7 @@ import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { noFacts } from "../ledger/facts.ts";
 import type { Facts, OperationState } from "../ledger/log.ts";
-import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { stateAfter } from "../ledger/payment-state.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
@@ -44,36 +44,34 @@ export async function wait(
   about: Awaited,
   until: WaitUntil,
 ): Promise<Waited | undefined> {
-  const { log, waits } = context;
+  const { log, waits, waitLimits } = context;
   const { account, kind, externalId } = about;
   const waitMs = Math.min(timeLeftMs(call), maxWaitMs(call));
-  const release = placeOf(context, call);
+  // A caller with too many waits is answered at once, as without a wait.
+  const release = waitLimits.take(call.caller);
   const end = new AbortController();
   const over = () => end.abort();
+  const signal = AbortSignal.any([call.signal, end.signal]);
   const timer = setTimeout(over, Math.max(waitMs, 0));
   const leave = waits.join(over);
-  call.signal.addEventListener("abort", over, { once: true });
-  if (call.signal.aborted || waitMs <= 0 || !release) over();
-  else call.onWait?.();
+  if (waitMs <= 0 || !release) over();
   let known: Waited | undefined;
+  const isOver = async (event?: Event) => {
+    known = await read(context, about, signal, event);
+    return isReached(kind, known, until);
+  };
   try {
-    const look = async (event?: Event, signal = end.signal) => {
-      const read = openCallsOf(context, account, kind, externalId);
-      known = waitedOf(await unlessAborted(read, signal), event);
-      return isReached(kind, known, until);
-    };
-    if (end.signal.aborted) {
-      // There is no time to wait: one look, which the caller's deadline still ends.
-      if (!call.signal.aborted) await look(undefined, call.signal);
+    if (signal.aborted) {
+      known = await look(context, call, about);
     } else {
+      call.onWait?.();
       // Attach the live part first, so that no event after the first look is missed.
-      const { signal } = end;
       const reading = log.read(account, { kind, externalId }, "latest", { signal });
       const events = await unlessAborted(reading, signal);
-      if (!(await look())) {
+      if (!(await isOver())) {
         for await (const event of follow(events, () => known?.callIsOpen === true)) {
-          if (end.signal.aborted) break;
-          if (await look(event)) break;
+          if (signal.aborted) break;
+          if (await isOver(event)) break;
         }
       }
     }
@@ -84,10 +82,52 @@ export async function wait(
     clearTimeout(timer);
     leave();
     release?.();
-    call.signal.removeEventListener("abort", over);
   }
   if (call.signal.aborted) throw errorOfAbort(call.signal);
   return known;
+}
+
+/**
+ * What is known now. Undefined when the store fails, or is silent for long, until the caller goes
+ * away or until shortly before its deadline.
+ */
+export async function look(
+  context: Pick<Context, "intents">,
+  { signal, ...times }: Call,
+  about: Awaited,
+): Promise<Waited | undefined> {
+  const over = new AbortController();
+  const limitMs = Math.max(Math.min(timeLeftMs(times), maxLookMs), 0);
+  const timer = setTimeout(() => over.abort(), limitMs);
+  try {
+    const ended = AbortSignal.any([signal, over.signal]);
+    ended.throwIfAborted();
+    return await read(context, about, ended);
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Longest look at a store that is silent, in milliseconds. */
+const maxLookMs = 5_000;
+
+async function read(
+  context: Pick<Context, "intents">,
+  { account, kind, externalId }: Awaited,
+  signal: AbortSignal,
+  event?: Event,
+): Promise<Waited> {
+  const reading = openCallsOf(context, account, kind, externalId);
+  const { openCalls, snapshot } = await unlessAborted(reading, signal);
+  return {
+    current: snapshot && currentState(snapshot),
+    facts: snapshot ?? noFacts,
+    callIsOpen: outcomeFlags(openCalls).outcomeUnknown,
+    cursor: snapshot?.cursor ?? "",
+    isGivenUp: event !== undefined && endingOutcomes.has(event.callOutcome),
+  };
 }
 
 /** What follows the answer of a call ends at least this long before the caller's deadline. */
@@ -97,7 +137,7 @@ const minLeftMs = 100;
  * How long a call may go on after its answer is known, in milliseconds: up to shortly before the
  * caller's deadline, so that the answer still arrives. Infinity without a deadline.
  */
-export function timeLeftMs({ deadlineMs }: Pick<Call, "deadlineMs">): number {
+function timeLeftMs({ deadlineMs }: Pick<Call, "deadlineMs">): number {
   if (deadlineMs === undefined) return Number.POSITIVE_INFINITY;
   const leftMs = deadlineMs - Date.now();
   return leftMs - Math.max(leftMs / 10, minLeftMs);
@@ -119,25 +159,6 @@ const defaultWaitMs = 30_000;
 
 function maxWaitMs({ deadlineMs, deadlineIsOurs }: Call): number {
   return deadlineMs === undefined || deadlineIsOurs ? defaultWaitMs : Number.POSITIVE_INFINITY;
-}
-
-/** Undefined for a caller with too many waits: it is answered at once, as without a wait. */
-function placeOf({ waitLimits }: Pick<Context, "waitLimits">, { caller }: Call) {
-  try {
-    return waitLimits.take(caller);
-  } catch {
-    return undefined;
-  }
-}
-
-function waitedOf({ openCalls, snapshot }: OpenCalls, event?: Event): Waited {
-  return {
-    current: snapshot && currentState(snapshot),
-    facts: snapshot ?? noFacts,
-    callIsOpen: outcomeFlags(openCalls).outcomeUnknown,
-    cursor: snapshot?.cursor ?? "",
-    isGivenUp: event !== undefined && endingOutcomes.has(event.callOutcome),
-  };
 }
 
 function isReached(kind: Kind, known: Waited, until: WaitUntil): boolean {

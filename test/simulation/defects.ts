@@ -346,12 +346,6 @@ export const defects = defectsIn({
     },
   },
   "core/money-answer.ts": {
-    "the state behind an answer is asked for however long its caller waits": {
-      line: "await unlessAborted(known, ended);",
-      instead: "await known; unlessAborted.name; ended.aborted;",
-      brokenChecks: ["outlived its deadline"],
-      shownBy: "a key is answered again by a gateway whose store is silent",
-    },
     "a lost call is answered with the failure of an earlier attempt": {
       line: "if (lost && (!told || known?.callIsOpen || known?.isGivenUp)) throw lost;",
       instead: "if (lost && (!told || known?.isGivenUp)) throw lost;",
@@ -395,6 +389,12 @@ export const defects = defectsIn({
     },
   },
   "core/wait.ts": {
+    "the state behind an answer is asked for however long its caller waits": {
+      line: "return await read(context, about, ended);",
+      instead: "return await read(context, about, new AbortController().signal); ended.aborted;",
+      brokenChecks: ["outlived its deadline"],
+      shownBy: "a key is answered again by a gateway whose store is silent",
+    },
     "a call that waits answers early": {
       line: "if (until !== WaitUntil.ACTION || state !== PaymentState.PENDING) return false;",
       instead: "if (state !== PaymentState.PENDING) return false;",
@@ -402,8 +402,8 @@ export const defects = defectsIn({
       shownBy: 54,
     },
     "a call that waits hears of nothing": {
-      line: "if (await look(event)) break;",
-      instead: "await look(event);",
+      line: "if (await isOver(event)) break;",
+      instead: "await isOver(event);",
       brokenChecks: ["a wait that ends late"],
       shownBy: 54,
     },
