@@ -1,6 +1,6 @@
 import { hash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { type DescMessage, type Message, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
@@ -18,13 +18,12 @@ import type { Call } from "./core.ts";
 import { keyOf, keyReused, openOutcome, sealOutcome } from "./idempotency.ts";
 
 /** One call that moves money. */
-export interface MoneyCall<Request extends DescMessage, Result extends DescMessage> {
+export interface MoneyCall<Result extends DescMessage> {
   readonly call: Call;
   readonly method: MoneyMethod;
   readonly externalId: string;
-  readonly schema: Request;
   /** The caller's request, already validated. */
-  readonly request: MessageShape<Request>;
+  readonly request: Message;
   readonly answerSchema: Result;
   readonly send: (options: SendOptions) => Promise<MessageShape<Result>>;
   /** The call is about to make a payment with `confirm: false`. */
@@ -78,8 +77,8 @@ export function createMoneyCalls({
    */
   const shared = new SharedCalls<KeyedRun>();
 
-  function start<Request extends DescMessage, Result extends DescMessage>(
-    moneyCall: MoneyCall<Request, Result>,
+  function start<Result extends DescMessage>(
+    moneyCall: MoneyCall<Result>,
     sending: SendOptions,
     intent: NewIntent,
   ): Run<Made<MessageShape<Result>>> {
@@ -91,8 +90,8 @@ export function createMoneyCalls({
     return { answer, progress: run };
   }
 
-  async function attempt<Request extends DescMessage, Result extends DescMessage>(
-    { call, answerSchema, externalId, send, entry, refusal }: MoneyCall<Request, Result>,
+  async function attempt<Result extends DescMessage>(
+    { call, answerSchema, externalId, send, entry, refusal }: MoneyCall<Result>,
     sending: SendOptions,
     given: NewIntent,
     run: Progress,
@@ -225,11 +224,11 @@ export function createMoneyCalls({
      * - UNAVAILABLE for a call with a key while the intent store is out of reach; UNKNOWN with
      *   `outcomeUnknown` if the store had reported before that the key's first call is under way.
      */
-    async run<Request extends DescMessage, Result extends DescMessage>(
-      moneyCall: MoneyCall<Request, Result>,
+    async run<Result extends DescMessage>(
+      moneyCall: MoneyCall<Result>,
     ): Promise<Made<MessageShape<Result>>> {
       const { call, method, externalId, hold = false } = moneyCall;
-      const { kind } = moneyMethods[method];
+      const { kind, method: desc } = moneyMethods[method];
       const about = { method, kind, externalId, leaseMs, ...(hold && { hold }) };
       const intent: NewIntent = { id: randomUUID(), ...about };
       const key = keyOf(call);
@@ -241,7 +240,7 @@ export function createMoneyCalls({
       const { account } = call.caller;
       const id = JSON.stringify([account, method, key]);
       const digest = hash("sha256", JSON.stringify([account, key]), "base64url");
-      const request = toBinary(moneyCall.schema, moneyCall.request);
+      const request = toBinary<DescMessage>(desc.input, moneyCall.request);
       const fingerprints = keyringOf(account).fingerprints(request);
       const [fingerprint = ""] = fingerprints;
       const joined = shared.get(id);

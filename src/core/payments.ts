@@ -1,4 +1,4 @@
-import { create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
@@ -13,10 +13,9 @@ import {
   PaymentStatus,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
-  ConfirmPaymentRequestSchema,
+  type ConfirmPaymentRequest,
   type CreatePaymentRequest,
-  CreatePaymentRequestSchema,
-  CreateRecurrentPaymentRequestSchema,
+  type CreateRecurrentPaymentRequest,
   type GetPaymentResponse,
   GetPaymentResponseSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
@@ -26,7 +25,7 @@ import { noFacts } from "../ledger/facts.ts";
 import type { Known } from "../ledger/intents.ts";
 import type { Fact, OperationState } from "../ledger/log.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
-import type { MoneyMethod } from "../model/money-methods.ts";
+import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
@@ -45,24 +44,24 @@ export function paymentCases(context: Context) {
 
   /** Makes a call that moves money; its answer becomes an event. */
   async function pay<Request extends PaymentRequest>(
-    request: MessageShape<Request>,
+    method: Exclude<MoneyMethod, "RequestPayout">,
+    request: Request,
     call: Call,
-    { schema, method, operation, send }: PaymentCall<Request>,
+    /** Sends the request, whose callback URL is set. */
+    send: (upstream: Upstream, sent: Request, options: SendOptions) => Promise<Payment>,
   ): Promise<PaymentAnswer> {
     const { account } = call.caller;
     const { externalId, waitUntil } = request;
     const about = { account, kind: EventKind.PAYMENT, externalId };
     const held = "confirm" in request && request.confirm === false;
     const confirms = method === "ConfirmPayment";
-    const sent = {
-      ...request,
-      callbackUrl: request.callbackUrl ?? context.callbackUrl(account, "payments"),
-    };
+    const callbackUrl = request.callbackUrl ?? context.callbackUrl(account, "payments");
+    // Assumed when the answer does not name one.
+    const operation = numberOf(PaymentOperation, moneyMethods[method].operations[0]);
     const made = moneyCalls.run({
-      ...{ call, method, externalId },
-      ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
+      ...{ call, method, externalId, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
-      send: (options) => send(context.upstreamOf(call), sent, options),
+      send: (options) => send(context.upstreamOf(call), { ...request, callbackUrl }, options),
       refusal: async (said, intent) =>
         confirms && saysDeclined(said)
           ? declinedConfirmation(context, account, intent, said)
@@ -79,28 +78,19 @@ export function paymentCases(context: Context) {
 
   return {
     createPayment: (request, call) =>
-      pay(request, call, {
-        schema: CreatePaymentRequestSchema,
-        method: "CreatePayment",
-        operation: PaymentOperation.PAYMENT,
-        send: (upstream, sent, options) => upstream.createPayment(withTypes(sent), options),
-      }),
+      pay("CreatePayment", request, call, (upstream, sent, options) =>
+        upstream.createPayment(withTypes(sent), options),
+      ),
 
     createRecurrentPayment: (request, call) =>
-      pay(request, call, {
-        schema: CreateRecurrentPaymentRequestSchema,
-        method: "CreateRecurrentPayment",
-        operation: PaymentOperation.RECURRENT,
-        send: (upstream, sent, options) => upstream.createRecurrentPayment(sent, options),
-      }),
+      pay("CreateRecurrentPayment", request, call, (upstream, sent, options) =>
+        upstream.createRecurrentPayment(sent, options),
+      ),
 
     confirmPayment: (request, call) =>
-      pay(request, call, {
-        schema: ConfirmPaymentRequestSchema,
-        method: "ConfirmPayment",
-        operation: PaymentOperation.CONFIRM,
-        send: (upstream, sent, options) => upstream.confirmPayment(sent, options),
-      }),
+      pay("ConfirmPayment", request, call, (upstream, sent, options) =>
+        upstream.confirmPayment(sent, options),
+      ),
 
     async resendCallback(request, call) {
       await context.upstreamOf(call).resendCallback(request, sendOptions(call));
@@ -128,24 +118,7 @@ export function paymentCases(context: Context) {
   } satisfies Partial<Core>;
 }
 
-type PaymentRequest =
-  | typeof CreatePaymentRequestSchema
-  | typeof CreateRecurrentPaymentRequestSchema
-  | typeof ConfirmPaymentRequestSchema;
-
-/** What differs between the payment calls that move money. */
-interface PaymentCall<Request extends PaymentRequest> {
-  readonly schema: Request;
-  readonly method: MoneyMethod;
-  /** The operation to assume when the answer does not name one. */
-  readonly operation: PaymentOperation;
-  /** Sends the request, whose callback URL is set. */
-  readonly send: (
-    upstream: Upstream,
-    sent: MessageShape<Request>,
-    options: SendOptions,
-  ) => Promise<Payment>;
-}
+type PaymentRequest = CreatePaymentRequest | CreateRecurrentPaymentRequest | ConfirmPaymentRequest;
 
 /** The request, with missing payment method types set according to the details given. */
 function withTypes(request: CreatePaymentRequest): CreatePaymentRequest {

@@ -6,7 +6,6 @@ import {
   type GetPayoutRequest,
   type GetPayoutResponse,
   GetPayoutResponseSchema,
-  RequestPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
 import { currentEvent } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
@@ -36,12 +35,8 @@ export function payoutCases(context: Context) {
       const callbackUrl = order?.callbackUrl ?? context.callbackUrl(account, "payouts");
       const sent = order ? { ...request, order: { ...order, callbackUrl } } : request;
       const made = moneyCalls.run({
-        call,
-        method: "RequestPayout",
-        answerSchema: PayoutSchema,
-        externalId,
-        schema: RequestPayoutRequestSchema,
-        request: withoutWait(request),
+        ...{ call, method: "RequestPayout", externalId },
+        ...{ request: withoutWait(request), answerSchema: PayoutSchema },
         send: (options) => context.upstreamOf(call).requestPayout(sent, options),
         entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
       });

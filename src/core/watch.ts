@@ -287,12 +287,13 @@ async function* resumable(
   // One controller for all that may end the stream: a signal takes more memory than all the rest of
   // an idle watch does.
   const end = new AbortController();
-  const { signal } = call;
-  const { expiresAtMs, revoked } = call.caller;
+  const { signal, caller } = call;
+  const abort = () => end.abort(signal.reason);
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
   const leave = drain.join((reason) => end.abort(reason));
-  const stopExpiry = endAtExpiry(expiresAtMs, end);
-  const stopRevoked = endWithAll(revoked, end);
-  const stopLeft = endWith(signal, end);
+  const stopExpiry = endAtExpiry(caller.expiresAtMs, end);
+  const stopRevoked = endWithAll(caller.revoked, end);
   let cursor: Cursor | undefined = after;
   try {
     for await (const event of events(end.signal)) {
@@ -305,7 +306,7 @@ async function* resumable(
     leave();
     stopExpiry();
     stopRevoked();
-    stopLeft();
+    signal.removeEventListener("abort", abort);
     // Detaches from the log even if the stream never reached its live part.
     end.abort(streamOver);
   }
@@ -313,15 +314,6 @@ async function* resumable(
 
 /** Never shown: a stream that is over has no reader. */
 const streamOver = new GatewayError("CANCELLED", "the stream is over");
-
-/** Aborts `end` with the signal. @returns a function that stops listening */
-function endWith(signal: AbortSignal | undefined, end: AbortController): () => void {
-  if (!signal) return () => undefined;
-  const onAbort = () => end.abort(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort);
-  return () => signal.removeEventListener("abort", onAbort);
-}
 
 /** The streams that end when a shared signal aborts. */
 const sharing = oncePer((signal: AbortSignal) => {
@@ -333,15 +325,15 @@ const sharing = oncePer((signal: AbortSignal) => {
 });
 
 /**
- * Like `endWith`, for a signal that thousands of streams share: it gets one listener. Removing a
+ * Aborts `end` with a signal that thousands of streams share, which gets one listener. Removing a
  * listener takes longer the more there are, and thousands of streams stop at once when a proxy in
  * front of them goes away.
  * @returns a function that stops listening
  */
 function endWithAll(signal: AbortSignal | undefined, end: AbortController): () => void {
-  if (!signal || signal.aborted) return endWith(signal, end);
-  const member = sharing(signal).add(end);
-  return () => member.leave();
+  if (signal?.aborted) end.abort(signal.reason);
+  const member = signal && sharing(signal).add(end);
+  return () => member?.leave();
 }
 
 /**

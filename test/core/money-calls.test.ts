@@ -11,11 +11,10 @@ import {
   PaymentSchema,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
-import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
 import { type IntentStore, keyRetentionMs } from "../../src/ledger/intents.ts";
 import type { Entry } from "../../src/ledger/log.ts";
-import type { MoneyMethod } from "../../src/model/money-methods.ts";
+import { type MoneyMethod, moneyMethods } from "../../src/model/money-methods.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { openCalls } from "../open-calls.ts";
@@ -75,11 +74,14 @@ function moneyCalls(intents: IntentStore = memory()) {
         caller: { name: "test", account, scopes: new Set() },
         ...(key !== undefined && { idempotencyKey: key }),
       },
-      ...{ method, kind: EventKind.PAYMENT, externalId: "order", entry },
-      ...{ schema: ConfirmPaymentRequestSchema, answerSchema: PaymentSchema },
-      request: create(ConfirmPaymentRequestSchema, { externalId: "order", amount }),
+      ...{ method, externalId: "order", entry, answerSchema: PaymentSchema },
+      request: create<DescMessage>(moneyMethods[method].method.input, {
+        ...(method === "RequestPayout"
+          ? { order: { externalId: "order", originalAmount: amount } }
+          : { externalId: "order", amount }),
+      }),
       send: async (options: SendOptions) => does(options, ++sends),
-    } as MoneyCall<DescMessage, typeof PaymentSchema>);
+    } as MoneyCall<typeof PaymentSchema>);
     return answer;
   }
   return { run, ended, sends: () => sends, idle: calls.idle };
