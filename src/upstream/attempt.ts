@@ -273,7 +273,8 @@ function errorOfFailure(
   if (kind === "kept") {
     return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);
   }
-  return unavailable(sent ? texts[kind] : "the payments service cannot be reached", cause);
+  if (!sent) return unavailable("the payments service cannot be reached", cause);
+  return unavailable(`the call to the payments service failed: ${faults[kind]}`, cause);
 }
 
 /** Why there is no answer, in words that quote nothing of it. */
@@ -301,9 +302,3 @@ const faults: Readonly<Record<FailureKind, string>> = {
 function faultOfAnswer(status: number): string {
   return status >= 500 ? `HTTP ${status}` : `HTTP ${status}, and the answer was not understood`;
 }
-
-const texts = {
-  timeout: "the payments service did not answer in time",
-  connection: "the connection to the payments service was lost",
-  tooLarge: "the payments service's answer was too long",
-} as const;

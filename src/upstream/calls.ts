@@ -63,12 +63,11 @@ const walletItem = (request: FindWalletItemsRequest | GetConfirmationStatusReque
  * without a message.
  */
 function subscription<Desc extends DescMessage>(
-  { subscriptionId, customer }: UpdateSubscriptionRequest | DeactivateSubscriptionRequest,
+  { customer }: UpdateSubscriptionRequest | DeactivateSubscriptionRequest,
   schema: Desc,
 ) {
   return {
     customer,
-    parameters: { subscription_id: subscriptionId },
     query: { external_id: customer?.externalId },
     read: (text: string, options: DecodeOptions): MessageShape<Desc> =>
       text === "" ? create(schema) : decode(schema, text, options),

@@ -12,7 +12,7 @@ export interface Connections extends Pick<Dispatcher, "dispatch"> {
   onMixUp(): void;
   /** Accepts no more requests. */
   close(): void;
-  /** Closes all connections. */
+  /** Closes all connections, once no request is in flight. */
   destroy(): Promise<void>;
 }
 
@@ -34,8 +34,6 @@ export interface ConnectionsOptions {
 export function createConnections(options: ConnectionsOptions): Connections {
   const { now } = options;
   let pool = createPool(options);
-  /** Replaced pools; the requests in flight on them finish. */
-  const former = new Set<Pool>();
   let apartUntil = -Infinity;
   return {
     dispatch(request, handler) {
@@ -44,19 +42,15 @@ export function createConnections(options: ConnectionsOptions): Connections {
     },
     onMixUp() {
       apartUntil = now() + apartMs;
-      // Bytes that would answer the next request may be waiting on any idle connection.
-      const mixedUp = pool;
+      // Bytes that would answer the next request may be waiting on any idle connection. Requests in
+      // flight finish.
+      pool.close().catch(() => {});
       pool = createPool(options);
-      former.add(mixedUp);
-      const forget = () => former.delete(mixedUp);
-      mixedUp.close().then(forget, forget);
     },
     close() {
       pool.close().catch(() => {});
     },
-    async destroy() {
-      await Promise.all([pool, ...former].map((each) => each.destroy()));
-    },
+    destroy: () => pool.destroy(),
   };
 }
 

@@ -54,8 +54,6 @@ export interface RestCall<Result> extends AnswerReader<Result> {
 type Parts<Result> = AnswerReader<Result> &
   Pick<RestCall<Result>, "customer"> & {
     readonly hasBody?: boolean;
-    /** Values of the path's parameters. */
-    readonly parameters?: Readonly<Record<string, string>>;
     /** Query parameters, in their order; undefined values are left out. */
     readonly query?: Readonly<Record<string, string | undefined>>;
   };
@@ -73,8 +71,7 @@ export function restCall<Input extends DescMessage, Result>(
   const endpoint = endpointOf(method);
   return (request) => {
     const parts = partsOf(request);
-    let target = endpoint.path;
-    if (parts.parameters) target = withParameters(target, parts.parameters);
+    let target = withParameters(endpoint.path, schema, request);
     if (parts.query) target = withQuery(target, parts.query);
     const body = parts.hasBody ? bodyOf(schema, request) : undefined;
     // Not a copy of the parts, which would take as long as all the rest.
@@ -93,13 +90,12 @@ function endpointOf(method: DescMethod): Endpoint {
   return { method: verb as Endpoint["method"], path, moneyKind: moneyKindOf(method) };
 }
 
-function withParameters(path: string, parameters: Readonly<Record<string, string>>): string {
-  let target = path;
-  for (const [name, value] of Object.entries(parameters)) {
-    // A replacer function, since `$` has a special meaning in a replacement text.
-    target = target.replace(`{${name}}`, () => escaped(name, value));
-  }
-  return target;
+/** Fills in the path's parameters: the request's fields of the same names. */
+function withParameters(path: string, schema: DescMessage, request: object): string {
+  return path.replace(/\{(\w+)\}/, (_, name: string) => {
+    const field = schema.fields.find((one) => one.name === name);
+    return escaped(name, String((request as Record<string, unknown>)[field?.localName ?? name]));
+  });
 }
 
 function withQuery(path: string, query: NonNullable<Parts<unknown>["query"]>): string {

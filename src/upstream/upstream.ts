@@ -41,7 +41,7 @@ export interface UpstreamOptions {
   readonly onMoneyCall?: (call: Money & { readonly trace: string | undefined }) => void;
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
-  /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
+  /** Milliseconds on a clock that never goes back, for breakers and connections. Default: Node's. */
   readonly now?: () => number;
   /** 0 to 1, for the jitter of pauses. Default: Math.random. */
   readonly random?: () => number;
