@@ -122,44 +122,29 @@ export function createCallbackHandler(
     });
     const reportVerdict = (details: VerdictDetails) =>
       report({ account: route.account, resource: route.resource, ...details });
-    if (req.method !== "POST") {
-      reportVerdict({ verdict: "method_not_allowed" });
-      return answer(res, 405, "callbacks have to be sent by POST", { allow: "POST" });
-    }
+    const refuse = (verdict: keyof typeof refusals, text?: string) => {
+      reportVerdict({ verdict });
+      const [status, usual, headers] = refusals[verdict];
+      return answer(res, status, text ?? usual, headers);
+    };
+    if (req.method !== "POST") return refuse("method_not_allowed");
     const signature = onlySignature(req);
     if (signature === undefined) {
-      reportVerdict({ verdict: "bad_signature" });
-      return answer(res, 401, "exactly one signature header is required");
+      return refuse("bad_signature", "exactly one signature header is required");
     }
     // A body is not worth reading for what cannot be its signature.
-    if (!signatureForm.test(signature)) {
-      reportVerdict({ verdict: "bad_signature" });
-      return answer(res, 401, "the signature is wrong");
-    }
-
+    if (!signatureForm.test(signature)) return refuse("bad_signature");
     const arrived = await received(req, body, bodyTimeoutMs);
     if (arrived === "gone") {
       reportVerdict({ verdict: "aborted" });
       return undefined;
     }
-    if (arrived === "slow") {
-      reportVerdict({ verdict: "slow" });
-      return answer(res, 408, "the body did not arrive in time", { connection: "close" });
-    }
-    if (arrived === "overloaded") {
-      reportVerdict({ verdict: "overloaded" });
-      const retryAfter = { "retry-after": `${defaultRetryAfterMs / 1_000}` };
-      return answer(res, 503, "too many callbacks at once", retryAfter);
-    }
-    if (arrived === "too-large") {
-      reportVerdict({ verdict: "too_large" });
-      return answer(res, 413, "the body is over 1 MiB");
-    }
+    if (arrived === "too-large") return refuse("too_large");
+    if (arrived === "slow" || arrived === "overloaded") return refuse(arrived);
     // To verify a large body takes milliseconds.
     if (arrived.length > atOnceBytes) await intake.turn(req.socket);
     if (!verify(arrived, signature, [account.password, ...account.previousPasswords])) {
-      reportVerdict({ verdict: "bad_signature" });
-      return answer(res, 401, "the signature is wrong");
+      return refuse("bad_signature");
     }
 
     let kept: VerdictDetails;
@@ -177,6 +162,21 @@ export function createCallbackHandler(
     return externalId === undefined ? undefined : [route.account, route.kind, externalId];
   }
 }
+
+const defaultRetryAfterMs = 5_000;
+
+/** The answers to what is not stored. */
+const refusals = {
+  method_not_allowed: [405, "callbacks have to be sent by POST", { allow: "POST" }],
+  bad_signature: [401, "the signature is wrong", {}],
+  slow: [408, "the body did not arrive in time", { connection: "close" }],
+  overloaded: [
+    503,
+    "too many callbacks at once",
+    { "retry-after": `${defaultRetryAfterMs / 1_000}` },
+  ],
+  too_large: [413, "the body is over 1 MiB", {}],
+} as const satisfies Partial<Record<Verdict, readonly [number, string, Record<string, string>]>>;
 
 /** Larger bodies are verified in a turn among the calls. */
 const atOnceBytes = 16 * 1024;
@@ -201,8 +201,6 @@ function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: Inco
     },
   });
 }
-
-const defaultRetryAfterMs = 5_000;
 
 interface VerdictDetails
   extends Omit<Observations["callback"], "requestId" | "durationMs" | "traceparent"> {
@@ -268,10 +266,7 @@ async function answer(
   headers: Record<string, string> = {},
 ): Promise<undefined> {
   await turnEnd();
-  res.writeHead(status, headersOf(text, headers)).end(text);
-}
-
-function headersOf(text: string, headers: Record<string, string>): Record<string, string> {
   const type = text ? { "content-type": "text/plain; charset=utf-8" } : {};
-  return { ...type, "content-length": `${Buffer.byteLength(text)}`, ...headers };
+  const length = { "content-length": `${Buffer.byteLength(text)}` };
+  res.writeHead(status, { ...type, ...length, ...headers }).end(text);
 }
