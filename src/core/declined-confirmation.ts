@@ -2,11 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
+import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
-import { newestOf } from "../ledger/facts.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Entry } from "../ledger/log.ts";
-import { payingOperations } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 
 /**
@@ -44,8 +43,6 @@ async function successOf(
   const reading = log.snapshot(account, EventKind.PAYMENT, externalId);
   // If the log is out of reach, the event could not be appended either.
   const snapshot = await reading.catch(() => undefined);
-  const successes = snapshot?.operations.filter(
-    ({ operation, status }) => payingOperations.has(operation) && status === "success",
-  );
-  return newestOf(successes ?? [])?.event.paymentId;
+  const current = snapshot && currentState(snapshot);
+  return current?.status === "success" ? current.event.paymentId : undefined;
 }

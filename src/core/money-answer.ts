@@ -6,7 +6,8 @@ import { stateAfter, statesAfter } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { type Made, notKnownYet } from "./money-calls.ts";
-import { type Awaited, look, type Waited, wait } from "./wait.ts";
+import { look, type Waited, wait } from "./wait.ts";
+import type { Awaited } from "./watch.ts";
 
 /** The answer of a call that moves money, with the state of its external_id in both forms. */
 export interface MoneyAnswer<Result> extends StateAt {

@@ -10,14 +10,7 @@ import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
-import { endingOutcomes, follow } from "./watch.ts";
-
-/** The external_id that a call waits for. */
-export interface Awaited {
-  readonly account: string;
-  readonly kind: Kind;
-  readonly externalId: string;
-}
+import { type Awaited, endingOutcomes, follow } from "./watch.ts";
 
 /** What was known at the end of a wait. */
 export interface Waited {

@@ -11,7 +11,7 @@ import {
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentEvent, firstEvent } from "../ledger/current.ts";
 import type { Snapshot } from "../ledger/log.ts";
-import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
 import type { Kind } from "../model/kinds.ts";
@@ -22,8 +22,9 @@ import { invalidFields } from "./validate.ts";
 
 type StreamContext = Pick<Context, "log" | "intents" | "drain">;
 
-/** A payment or payout. */
-interface About {
+/** The payment or payout that a watch is of, or that a call waits for. */
+export interface Awaited {
+  readonly account: string;
   readonly kind: Kind;
   readonly externalId: string;
 }
@@ -46,9 +47,9 @@ export function watch(
   const { externalId, untilFinal } = request;
   const after = startOf(request);
   return resumable(context, call, after, async function* (signal) {
-    const topic = { kind, externalId };
     const { account } = call.caller;
-    const end = untilFinal ? new WatchEnd(context, call, topic) : undefined;
+    const topic = { kind, externalId };
+    const end = untilFinal ? createWatchEnd(context, { account, ...topic }) : undefined;
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
@@ -77,7 +78,7 @@ export function watch(
       yield event;
       if (await end?.isOverAfter(event)) return;
     }
-    for await (const event of end ? follow(events, () => end.isDue) : events) {
+    for await (const event of end ? follow(events, end.isDue) : events) {
       if (event && !isKnown(event)) {
         yield event;
         if (await end?.isOverAfter(event)) return;
@@ -141,76 +142,57 @@ const lookMs = 500;
  * lost call was NOT_DONE or NEEDS_OPERATOR. An open call may end without a further event, so the
  * stream checks for that; before it ends it yields all events stored by then.
  */
-class WatchEnd {
-  readonly #context: StreamContext;
-  readonly #call: Call;
-  readonly #about: About;
+function createWatchEnd({ intents, log }: StreamContext, { account, kind, externalId }: Awaited) {
   /** The latest operation that pays has ended: the stream ends once no call is open. */
-  isDue = false;
+  let isDue = false;
   /** The cursor of the last event that the reader received. */
-  #place: Cursor = "";
-
-  constructor(context: StreamContext, call: Call, about: About) {
-    this.#context = context;
-    this.#call = call;
-    this.#about = about;
-  }
-
-  /** Whether a stream that starts at this cursor is over before it begins. */
-  async isOverAt(after: Cursor | "earliest"): Promise<boolean> {
-    this.#place = after === "earliest" ? "" : after;
-    const newest = await this.#newest();
-    if (newest?.cursor === this.#place && endingOutcomes.has(newest.callOutcome)) return true;
-    const { snapshot } = await this.#known();
-    const current = snapshot && currentEvent(snapshot);
-    this.isDue = current !== undefined && isFinal(current);
-    return this.isOver();
-  }
-
-  /** False if the stream certainly continues after this event; else ask `isOverAfter`. */
-  mayEndAt(event: Event): boolean {
-    return this.isDue || isFinal(event) || endingOutcomes.has(event.callOutcome);
-  }
-
-  /** Whether the stream is over after this event, which its reader has received. */
-  async isOverAfter(event: Event): Promise<boolean> {
-    this.#place = event.cursor;
-    if (endingOutcomes.has(event.callOutcome)) return true;
-    if (isFinal(event) && !(await this.#isCallOpen())) return true;
-    if (isPaying(event)) this.isDue = event.final;
-    return this.isOver();
-  }
-
-  /** Whether the stream is over although no further event came. False if that cannot be read. */
-  async isOver(): Promise<boolean> {
-    if (!this.isDue || (await this.#isCallOpen())) return false;
-    try {
-      return this.#place >= ((await this.#newest())?.cursor ?? "");
-    } catch {
-      return false;
-    }
-  }
+  let place: Cursor = "";
+  const known = () => openCallsOf({ intents }, account, kind, externalId);
+  const newest = async () => (await log.history(account, kind, externalId, 1))[0];
 
   /** True also when the stores cannot be read: the stream then continues. */
-  async #isCallOpen(): Promise<boolean> {
+  async function isCallOpen(): Promise<boolean> {
     try {
-      const { openCalls } = await this.#known();
-      return outcomeFlags(openCalls).outcomeUnknown;
+      return outcomeFlags((await known()).openCalls).outcomeUnknown;
     } catch {
       return true;
     }
   }
 
-  #known(): Promise<OpenCalls> {
-    const { kind, externalId } = this.#about;
-    return openCallsOf(this.#context, this.#call.caller.account, kind, externalId);
+  /** Whether the stream is over although no further event came. False if that cannot be read. */
+  async function isOver(): Promise<boolean> {
+    if (!isDue || (await isCallOpen())) return false;
+    try {
+      return place >= ((await newest())?.cursor ?? "");
+    } catch {
+      return false;
+    }
   }
 
-  async #newest(): Promise<Event | undefined> {
-    const { kind, externalId } = this.#about;
-    const { account } = this.#call.caller;
-    return (await this.#context.log.history(account, kind, externalId, 1))[0];
-  }
+  return {
+    isOver,
+    isDue: () => isDue,
+    /** Whether a stream that starts at this cursor is over before it begins. */
+    async isOverAt(after: Cursor | "earliest"): Promise<boolean> {
+      place = after === "earliest" ? "" : after;
+      const last = await newest();
+      if (last?.cursor === place && endingOutcomes.has(last.callOutcome)) return true;
+      const { snapshot } = await known();
+      const current = snapshot && currentEvent(snapshot);
+      isDue = current !== undefined && isFinal(current);
+      return isOver();
+    },
+    /** False if the stream certainly continues after this event; else ask `isOverAfter`. */
+    mayEndAt: (event: Event) => isDue || isFinal(event) || endingOutcomes.has(event.callOutcome),
+    /** Whether the stream is over after this event, which its reader has received. */
+    async isOverAfter(event: Event): Promise<boolean> {
+      place = event.cursor;
+      if (endingOutcomes.has(event.callOutcome)) return true;
+      if (isFinal(event) && !(await isCallOpen())) return true;
+      if (isPaying(event)) isDue = event.final;
+      return isOver();
+    },
+  };
 }
 
 /** Outcomes of a call after which no further event about it is expected. */

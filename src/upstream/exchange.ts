@@ -78,9 +78,7 @@ export function exchange(
   request: HttpRequest,
   options: ExchangeOptions,
 ): Promise<HttpResponse> {
-  return new Promise((resolve, reject) => {
-    new Exchange(options, resolve, reject).begin(dispatcher, request);
-  });
+  return new Exchange(options).begin(dispatcher, request);
 }
 
 /**
@@ -90,8 +88,7 @@ export function exchange(
  */
 class Exchange implements Dispatcher.DispatchHandler, Droppable {
   readonly #options: ExchangeOptions;
-  readonly #resolve: (answer: HttpResponse) => void;
-  readonly #reject: (failure: ExchangeFailure) => void;
+  readonly #answer = Promise.withResolvers<HttpResponse>();
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #head: HttpHead | undefined;
@@ -100,25 +97,20 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   #buffered: BufferedBytes | undefined;
   #stopTimeout: (() => void) | undefined;
 
-  constructor(
-    options: ExchangeOptions,
-    resolve: (answer: HttpResponse) => void,
-    reject: (failure: ExchangeFailure) => void,
-  ) {
+  constructor(options: ExchangeOptions) {
     this.#options = options;
-    this.#resolve = resolve;
-    this.#reject = reject;
   }
 
-  begin(dispatcher: Pick<Dispatcher, "dispatch">, request: HttpRequest): void {
+  begin(dispatcher: Pick<Dispatcher, "dispatch">, request: HttpRequest): Promise<HttpResponse> {
     const { signal, timeoutMs } = this.#options;
     if (signal.aborted) {
       this.#onAbort();
-      return;
+    } else {
+      signal.addEventListener("abort", this.#onAbort);
+      this.#stopTimeout = startTimer(timeoutMs, () => this.#fail("timeout", undefined));
+      dispatcher.dispatch(request, this);
     }
-    signal.addEventListener("abort", this.#onAbort);
-    this.#stopTimeout = startTimer(timeoutMs, () => this.#fail("timeout", undefined));
-    dispatcher.dispatch(request, this);
+    return this.#answer.promise;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -156,7 +148,8 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     if (this.#settled || !this.#head) return;
     this.#settle();
     const { status, headers } = this.#head;
-    const resolve = () => this.#resolve({ status, headers, text: utf8.decode(this.#body.take()) });
+    const resolve = () =>
+      this.#answer.resolve({ status, headers, text: utf8.decode(this.#body.take()) });
     if (this.#body.size > largeBytes) largeInTurn(resolve);
     else resolve();
   }
@@ -181,7 +174,7 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     this.#body.clear();
     const sent = this.#controller !== undefined;
     const failure = new ExchangeFailure(kind, sent, this.#head, cause);
-    this.#reject(failure);
+    this.#answer.reject(failure);
     if (kind !== "connection") this.#controller?.abort(failure);
   }
 

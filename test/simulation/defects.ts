@@ -410,14 +410,14 @@ export const defects = defectsIn({
   },
   "core/watch.ts": {
     "a watch ends with the first final event, though a call is open": {
-      line: "if (isFinal(event) && !(await this.#isCallOpen())) return true;",
+      line: "if (isFinal(event) && !(await isCallOpen())) return true;",
       instead: "if (isFinal(event)) return true;",
       brokenChecks: ["a watch that ends early"],
       shownBy: 1192,
     },
     "a watch that is to end with its payment goes on": {
-      line: 'return this.#place >= ((await this.#newest())?.cursor ?? "");',
-      instead: 'return this.#place > ((await this.#newest())?.cursor ?? "");',
+      line: 'return place >= ((await newest())?.cursor ?? "");',
+      instead: 'return place > ((await newest())?.cursor ?? "");',
       brokenChecks: ["a watch that does not end"],
       shownBy: 352,
     },
