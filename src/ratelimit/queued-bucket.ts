@@ -152,20 +152,15 @@ export class QueuedBucket implements TokenBucket {
     if (own) this.#serveFrom(own, now);
     this.#queue.reviewIfDue(now);
     const first = this.#queue.next(now);
-    // No call waits any more: ask now, which gives up this replica's place in line.
-    const leavesLine = !first && !own && shared?.isInLine;
-    if (shared && !shared.isAsking && (leavesLine || now >= shared.dueAt)) {
-      void this.#ask(shared, now);
-    }
+    if (shared && now >= shared.dueAt) void this.#ask(shared);
     const serveAt = first && own ? this.#turnAt(first.priority, 0, now) : Infinity;
     this.#alarm.set(Math.min(shared?.dueAt ?? Infinity, serveAt, this.#queue.dueAt), now);
   }
 
-  async #ask(shared: SharedBudget, now: number): Promise<void> {
+  async #ask(shared: SharedBudget): Promise<void> {
     const returning = this.#own !== undefined;
     const wants = returning ? { money: {}, read: {} } : wantsOf(this.#queue, shared.replicas);
-    const maxWaitMs = Math.max(0, this.#queue.maxWaitUntil - now);
-    const reply = await shared.ask({ wants, maxWaitMs, returning }).catch((error: unknown) => {
+    const reply = await shared.ask({ wants, returning }).catch((error: unknown) => {
       if (!this.#queue.closed) this.#goAlone(shared, error);
     });
     if (reply && !this.#queue.closed) this.#receive(shared, reply, wants);

@@ -31,8 +31,6 @@ export interface WaitQueueOptions {
 /** The waiting calls of this process: money before reads, and within each, callers in turns. */
 export class WaitQueue {
   readonly turns = { money: new Turns<Waiter>(), read: new Turns<Waiter>() };
-  /** `maxWaitUntil` of the call that joined last. */
-  maxWaitUntil = -Infinity;
   closed = false;
   readonly #options: WaitQueueOptions;
   #reviewedAt = -Infinity;
@@ -77,7 +75,6 @@ export class WaitQueue {
     const own = turns.callsOf(key)?.size ?? 0;
     const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
     if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
-    this.maxWaitUntil = maxWaitUntil;
     // A read behind others of its caller changes nothing: it is served, and asked for, after them.
     if (priority === "money" || own === 0) {
       if (this.size > 0) this.reviewSoon();

@@ -29,7 +29,6 @@ export type Wants = Readonly<Record<Priority, CallerTokens>>;
 /** What the replica asks for; see take-tokens.lua. */
 export interface TakeRequest {
   readonly wants: Wants;
-  readonly maxWaitMs: number;
   readonly returning: boolean;
   readonly leaving?: boolean;
 }
@@ -41,7 +40,6 @@ export interface TakeReply extends Readonly<Record<Priority, LineReply>> {
   readonly order: number;
   readonly out: number;
   readonly lowered: number;
-  readonly placed: boolean;
   readonly againMs?: number;
   readonly intervalMs: number;
   readonly limit: number;
@@ -108,7 +106,7 @@ export class SharedBudget {
   /** How many replicas there are, this one included, by the last reply. */
   replicas = 1;
   #askAt = -Infinity;
-  isAsking = false;
+  #isAsking = false;
   /** Since this time every reply has come too late to be used. */
   #slowSince: number | undefined;
   #repliedAt = -Infinity;
@@ -123,7 +121,7 @@ export class SharedBudget {
 
   /** When the next request is due; never while one is under way. */
   get dueAt(): number {
-    return this.isAsking ? Infinity : this.#askAt;
+    return this.#isAsking ? Infinity : this.#askAt;
   }
 
   /** Asks at this time at the latest. */
@@ -131,11 +129,6 @@ export class SharedBudget {
     if (at >= this.#askAt) return;
     this.#askAt = at;
     this.#options.onDue();
-  }
-
-  /** Whether Redis keeps tokens for calls of this replica. */
-  get isInLine(): boolean {
-    return this.#last?.reply.placed ?? false;
   }
 
   /**
@@ -233,7 +226,7 @@ export class SharedBudget {
   async ask(request: TakeRequest): Promise<TakeReply | undefined> {
     const { clock } = this.#options;
     const askedAt = clock.now();
-    this.isAsking = true;
+    this.#isAsking = true;
     this.#askAt = Infinity;
     try {
       const reply = await this.#request(request);
@@ -254,15 +247,15 @@ export class SharedBudget {
       this.askBy(clock.now() + probeMs);
       throw error;
     } finally {
-      this.isAsking = false;
+      this.#isAsking = false;
     }
   }
 
   /** Makes the other replicas count one less at once; they would notice later anyway. */
   async leave(): Promise<void> {
     if (this.#options.client.status !== "ready") return;
-    const nothing = { wants: { money: {}, read: {} }, maxWaitMs: 0 };
-    await this.#request({ ...nothing, returning: false, leaving: true }).catch(() => {});
+    const wants = { money: {}, read: {} };
+    await this.#request({ wants, returning: false, leaving: true }).catch(() => {});
   }
 
   async #request(request: TakeRequest): Promise<TakeReply> {

@@ -19,7 +19,6 @@ ARGV[1]  what the replica wants and reports, as JSON:
   reserve    share of the capacity, 0 to 1, that is only for money
   wants      {money, read}: {caller: tokens} for calls that move money and for others; the names of
              customers begin with `c:`
-  maxWaitMs  longest that these calls wait
   spent      [[ms ago, tokens], ...] used, but perhaps not counted in this state
   unused     [[at, tokens], ...] granted here and never used; `at` as in the reply
   answer     {order?, out, lowered, limit?, remaining?}: the newest answer and the take it belongs to;
@@ -39,7 +38,6 @@ Returns JSON:
   order      of the take before the first one granted
   out        tokens out before the first one granted
   lowered    tokens that reports and answers have taken off, in all
-  placed     true if tokens are now kept for the replica
   againMs    when to ask again, if some got none
   intervalMs time per token at the full rate
   limit, remaining, fullMs   the budget now; ms until it is full
@@ -280,7 +278,7 @@ end
 local function enter(nodes, key, known)
   local node = nodes[key]
   if not node then
-    node = { waits = 0, due = 0, nodes = {}, tag = known[1], ticket = known[2] }
+    node = { waits = 0, due = 0, passed = 0, nodes = {}, tag = known[1], ticket = known[2] }
     nodes[key] = node
   end
   return node
@@ -301,7 +299,9 @@ end
 
 -- All calls that wait in a line. Those of replicas that ask soon are due: tokens are kept for them.
 local function lineOf(name)
-  local line = { name = name, groups = {}, own = {}, elsewhere = 0, replicas = 1, want = 0, got = 0 }
+  local line = {
+    name = name, groups = {}, own = {}, elsewhere = 0, replicas = 1, unmet = 0, granted = {}
+  }
   local known = state.turns and state.turns[name] or {}
   local function add(id, caller, calls, place, due)
     local key = string.sub(caller, 1, 2) == 'c:' and 'c:' or caller
@@ -312,7 +312,7 @@ local function lineOf(name)
       one.waits = one.waits + calls
       if due then one.due = one.due + calls end
     end
-    return { group, node, leaf }
+    return leaf
   end
   for id, replica in pairs(replicas) do
     if inLine(replica) then
@@ -325,65 +325,68 @@ local function lineOf(name)
   end
   local places = inLine(own) and own.callers[name] or {}
   for caller, calls in pairs(request.wants[name]) do
-    line.own[caller] = add(request.replica, caller, calls, places[caller] or {}, true)
-    line.want = line.want + calls
+    local leaf = add(request.replica, caller, calls, places[caller] or {}, true)
+    leaf.caller, line.own[caller] = caller, leaf
+    line.unmet = line.unmet + calls
   end
   admit(line.groups)
   return line
 end
 
--- Tokens that go to others, and to `calls` calls of this caller, before its next call here. Upwards
--- through the levels: the node's next token is in the turn that starts at `turnStart`; each node
--- beside it first gets what it lacks to reach that tag, and the turn itself if it joined earlier,
--- but no more than it has calls. Returns them in all, within the caller, and within the group.
-local function before(line, caller, calls)
-  local group, node, leaf = unpack(line.own[caller])
-  local tokens, within = calls, {}
-  for _, level in ipairs({ { leaf, node.nodes }, { node, group.nodes }, { group, line.groups } }) do
-    local turnStart = math.floor((level[1].tag + tokens) / turn) * turn
-    for _, other in pairs(level[2]) do
-      if other ~= level[1] then
-        local lag = turnStart - other.tag
-        if other.ticket < level[1].ticket then lag = lag + turn end
-        tokens = tokens + math.max(0, math.min(other.due, lag))
-      end
-    end
-    within[#within + 1] = tokens
-  end
-  return tokens, within[1], within[2]
-end
-
 local function comesFirst(one, other)
-  for level = 1, 2 do
-    local a, b = one[level], other[level]
-    local turnA, turnB = math.floor(a.tag / turn), math.floor(b.tag / turn)
-    if turnA ~= turnB then return turnA < turnB end
-    if a ~= b then return a.ticket < b.ticket end
-  end
-  return false
+  local a, b = math.floor((one.tag + one.passed) / turn), math.floor((other.tag + other.passed) / turn)
+  if a ~= b then return a < b end
+  return one.ticket < other.ticket
 end
 
--- Finds this replica's callers whose next token comes after less than `limit` others. `found` may
--- return a lower limit. Not all are looked at, since each look passes over all who wait: behind one
--- that nothing in its caller holds up, its group has no earlier turn, and behind one that nothing in
--- its group holds up, nobody has.
-local function soonest(line, limit, found)
-  local callers, isOver = {}, {}
-  for caller, nodes in pairs(line.own) do
-    if nodes[3].waits > 0 then callers[#callers + 1] = caller end
-  end
-  table.sort(callers, function(a, b) return comesFirst(line.own[a], line.own[b]) end)
-  for _, caller in ipairs(callers) do
-    local group = line.own[caller][1]
-    if not isOver[group] then
-      local tokens, inCaller, inGroup = before(line, caller, 0)
-      if tokens < limit then limit = found(caller, tokens) or limit end
-      if tokens >= limit then
-        if inGroup == 0 then return end
-        isOver[group] = inCaller == 0
-      end
+-- The node that gets the next token, and how many it gets before another one beside it.
+local function nextOf(nodes)
+  local first
+  local isAlone = true
+  for _, node in pairs(nodes) do
+    if node.passed < node.due then
+      isAlone = first == nil
+      if not first or comesFirst(node, first) then first = node end
     end
   end
+  local tokens = first and first.due - first.passed
+  if isAlone then return first, tokens end
+  return first, math.min(tokens, turn - (first.tag + first.passed) % turn)
+end
+
+-- Passes the next tokens out in turns: those that are free, which calls here are granted, and more,
+-- until one would go to a call here. Tokens for calls elsewhere are only kept for these: they count
+-- as passed, and their nodes' tags stay. Returns how many these are; `math.huge` if they are more
+-- than will be free at the end of the longest pause.
+local function passOut(line, free)
+  local passed, kept = 0, 0
+  local most = capacity - countSince(now + MAX_PAUSE_MS - window)
+  while line.unmet > 0 do
+    if passed > most then return math.huge end
+    local path, nodes, tokens = {}, line.groups, math.huge
+    for level = 1, 3 do
+      local node, count = nextOf(nodes)
+      path[level], nodes, tokens = node, node.nodes, math.min(tokens, count)
+    end
+    if passed < free then tokens = math.min(tokens, free - passed) end
+    local caller = path[3].caller
+    if caller and passed >= free then break end
+    for _, node in ipairs(path) do
+      if caller then
+        node.tag, node.waits, node.due = node.tag + tokens, node.waits - tokens, node.due - tokens
+      else
+        node.passed = node.passed + tokens
+      end
+    end
+    passed = passed + tokens
+    if caller then
+      line.granted[caller] = (line.granted[caller] or 0) + tokens
+      line.unmet = line.unmet - tokens
+    else
+      kept = kept + tokens
+    end
+  end
+  return kept
 end
 
 local money, read = lineOf('money'), lineOf('read')
@@ -416,30 +419,15 @@ local orderBefore, outBefore, loweredBefore = state.takes, size, state.lowered
 
 -- Grants free tokens to a line's callers, after `first` of them that are left for others.
 local function grant(line, first)
-  local tokens = free(line) - first
-  line.granted = {}
-  soonest(line, tokens, function(caller)
-    -- Each call comes after the caller's one before: binary search for how many get a token.
-    local got, most = 1, math.min(request.wants[line.name][caller], tokens)
-    while got < most do
-      local half = math.ceil((got + most) / 2)
-      if before(line, caller, half - 1) < tokens then got = half else most = half - 1 end
-    end
-    line.granted[caller] = got
-  end)
-  for caller, got in pairs(line.granted) do
-    for _, node in ipairs(line.own[caller]) do
-      node.tag, node.waits, node.due = node.tag + got, node.waits - got, node.due - got
-    end
-    line.got = line.got + got
-  end
-  insert(now, line.got)
-  state.takes = state.takes + line.got
-  if line.paced and line.got > 0 then
-    pacedFrom = pacedFrom + line.got * interval
+  local wanted = line.unmet
+  line.kept = passOut(line, free(line) - first)
+  local got = wanted - line.unmet
+  insert(now, got)
+  state.takes = state.takes + got
+  if line.paced and got > 0 then
+    pacedFrom = pacedFrom + got * interval
     state.paced = pacedFrom
   end
-  line.unmet = line.want - line.got
 end
 
 grant(money, 0)
@@ -457,30 +445,21 @@ local function nextAt(line, tokens)
 end
 
 local againMs
-local placed = false
 if money.unmet + read.unmet > 0 then
-  local line = money.unmet > 0 and money or read
-  local first = math.huge
-  soonest(line, math.huge, function(_, tokens)
-    first = tokens
-    return tokens
-  end)
-  if line == read then first = first + money.elsewhere end
-  local waitMs = math.max(MIN_PAUSE_MS, math.ceil(nextAt(line, first) - now))
-  againMs = math.min(waitMs, MAX_PAUSE_MS)
-  placed = waitMs <= request.maxWaitMs and not request.leaving
+  local line, ahead = money, money.kept
+  if money.unmet == 0 then line, ahead = read, money.elsewhere + read.kept end
+  local waitMs = ahead < math.huge and math.ceil(nextAt(line, ahead) - now) or MAX_PAUSE_MS
+  againMs = math.max(MIN_PAUSE_MS, math.min(waitMs, MAX_PAUSE_MS))
 end
 
 -- The end ----------------------------------------------------------------------------------------
 
 -- Keeps the places of this replica's callers, and the tags of all waiting callers and groups.
-own.callers, own.due, state.turns = {}, placed and now + againMs or nil, {}
+own.callers, own.due, state.turns = {}, againMs and now + againMs, {}
 for _, line in ipairs({ money, read }) do
   local places, tags = {}, {}
-  for caller, nodes in pairs(line.own) do
-    local calls = nodes[3].waits
-    if placed and calls > 0 then places[caller] = { calls, nodes[3].tag, nodes[3].ticket }
-    else for _, node in ipairs(nodes) do node.waits = node.waits - calls end end
+  for caller, leaf in pairs(line.own) do
+    if leaf.waits > 0 then places[caller] = { leaf.waits, leaf.tag, leaf.ticket } end
   end
   for key, group in pairs(line.groups) do
     for caller, node in pairs(group.nodes) do
@@ -509,7 +488,7 @@ end
 return cjson.encode({
   id = state.id, money = lineReply(money), read = lineReply(read),
   at = grantedAt, order = orderBefore, out = outBefore, lowered = loweredBefore,
-  placed = placed, againMs = againMs, intervalMs = interval,
+  againMs = againMs, intervalMs = interval,
   limit = capacity, remaining = now < state.paused and 0 or math.max(0, capacity - size),
   fullMs = fullAt - now, replicas = replicaCount
 })

@@ -187,7 +187,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
         const { money = {}, read = {}, ...reported } = asked;
         const request = {
           ...{ replica, state, recent: false, returning: false, leaving: false },
-          ...{ limit, reserve: 0, wants: { money, read }, maxWaitMs: 5_000, spent: [], unused: [] },
+          ...{ limit, reserve: 0, wants: { money, read }, spent: [], unused: [] },
           ...reported,
         };
         // Sent together with the request, so that a busy machine adds no time.
