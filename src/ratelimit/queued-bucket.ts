@@ -181,7 +181,7 @@ export class QueuedBucket implements TokenBucket {
   #serve(shared: SharedBudget, { token, priority, caller }: Grant, now: number): void {
     const next = this.#queue.next(now, priority, caller);
     if (next && this.#heldUntil <= now) {
-      shared.use(now);
+      shared.use(now, true);
       next.grant(this.#permit(shared, token, now));
     } else {
       shared.giveBack(token);
@@ -202,7 +202,7 @@ export class QueuedBucket implements TokenBucket {
    * limit and the rejection in the answer.
    */
   #ownPermit(own: Budget, now: number): Permit {
-    this.#shared?.useUncounted(now);
+    this.#shared?.use(now, false);
     return this.#permit(own, own.take(now), now);
   }
 
@@ -220,7 +220,9 @@ export class QueuedBucket implements TokenBucket {
       observe: (answer) =>
         once((now) => {
           const reading = readRateLimitHeaders(answer);
-          if (from.observe(token, reading, now)) this.#queue.reviewSoon();
+          from.observe(token, reading, now);
+          // Tokens may come later than they would have.
+          this.#queue.reviewSoon();
           uncounted?.observeLimit(reading.limit, takenAt);
         }),
       rejected: (answer) =>
@@ -246,9 +248,7 @@ export class QueuedBucket implements TokenBucket {
     const { limit, replicas } = shared;
     const share = budgetRules.fallbackShare / Math.max(1, replicas);
     const { reserve } = this.#options;
-    // Start without tokens: the other replicas may just have spent them.
-    const own = { initialLimit: limit, reserve, share, startEmpty: true };
-    this.#source = new Budget(own, this.#clock.now());
+    this.#source = new Budget({ initialLimit: limit, reserve, share }, this.#clock.now());
     this.#queue.reviewSoon();
     const reason = cause instanceof Error ? inWords(cause) : String(cause);
     this.#report("budgetSource", { account: this.#account, source: "share", reason });
@@ -262,8 +262,7 @@ export class QueuedBucket implements TokenBucket {
 
 /** The budget that a token is from, which hears how the token's call ended. */
 interface TokenSource<Token> {
-  /** @returns true if tokens may now come later than they would have */
-  observe(token: Token, reading: RateLimitReading, now: number): boolean;
+  observe(token: Token, reading: RateLimitReading, now: number): void;
   /** Nothing is sent before `until`. */
   reject(token: Token, reading: RateLimitReading, now: number, until: number): void;
   giveBack(token: Token): void;

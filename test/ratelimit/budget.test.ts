@@ -61,9 +61,9 @@ describe("the budget", () => {
 
   it("uses no more than its share of the limit", () => {
     const budget = new Budget({ initialLimit: 50, reserve: 0, share: 0.2 }, 0);
-    assert.deepEqual(budget.status(0), { limit: 10, remaining: 10, resetSeconds: 0 });
+    assert.deepEqual(budget.status(1_050), { limit: 10, remaining: 10, resetSeconds: 0 });
     let taken = 0;
-    for (let now = 0; now < 10_000; now += 10) {
+    for (let now = 1_050; now < 11_050; now += 10) {
       if (budget.nextTokenAt("read", 0, now) > now) continue;
       taken++;
       budget.observe(budget.take(now), { limit: 50, remaining: 30, resetSeconds: 1 }, now);
@@ -74,12 +74,12 @@ describe("the budget", () => {
   it("grants less than one call a second for a share of less than one", () => {
     const budget = new Budget({ initialLimit: 1, reserve: 0, share: 0.25 }, 0);
     assert.equal(budget.status(0).limit, 1);
-    budget.take(0);
-    assert.equal(budget.nextTokenAt("read", 0, 0), 4_200);
+    budget.take(4_200);
+    assert.equal(budget.nextTokenAt("read", 0, 4_200), 2 * 4_200);
   });
 
-  it("can begin empty, and fills after the first second and its margin", () => {
-    const budget = new Budget({ initialLimit: 10, reserve: 0, startEmpty: true }, 0);
+  it("of a share begins empty, and fills after the first second and its margin", () => {
+    const budget = new Budget({ initialLimit: 20, reserve: 0, share: 0.5 }, 0);
     assert.equal(budget.status(0).remaining, 0);
     assert.ok(budget.nextTokenAt("money", 0, 0) >= 1_000);
     assert.deepEqual(

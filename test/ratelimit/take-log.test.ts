@@ -18,8 +18,8 @@ it("the take log rounds the time since each take down, by one cell at most", () 
           log.push(now);
           times.push(now);
         }
-        log.dropFirst(dropped);
-        times.splice(0, dropped);
+        log.dropUntil(dropped);
+        times.splice(0, times.filter((at) => at <= dropped).length);
         assert.equal(log.size, times.length);
         const ago = log.ago(now, cellMs).flatMap(([ms, count]) => Array<number>(count).fill(ms));
         assert.equal(ago.length, times.length);

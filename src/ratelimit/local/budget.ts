@@ -9,10 +9,11 @@ import type { RateLimitReading } from "../headers.ts";
 import { TakeLog } from "./take-log.ts";
 
 export interface BudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
-  /** Share of the upstream's limit that this budget may use. Default: 1, all of it. */
+  /**
+   * Share of the upstream's limit that this budget may use. It begins without tokens then, since
+   * others may just have spent them. Default: all of it.
+   */
   readonly share?: number;
-  /** Begin without tokens, as when others may just have spent them. Default: false. */
-  readonly startEmpty?: boolean;
 }
 
 /** One token that was taken; the budget needs it again together with the answer. */
@@ -55,7 +56,7 @@ export class Budget {
     this.#limit = options.initialLimit;
     this.#reserve = options.reserve;
     this.#share = options.share ?? 1;
-    if (options.startEmpty) this.#lower(this.capacity, now);
+    if (options.share !== undefined) this.#lower(this.capacity, now);
   }
 
   /** The most tokens there can be; at least 1. */
@@ -122,17 +123,22 @@ export class Budget {
   /**
    * Updates the budget from an answer's headers; ignores an answer to an older take than the last
    * one used.
-   * @returns true if tokens may now come later than they would have
    */
-  observe(taken: Taken, answer: RateLimitReading, now: number): boolean {
-    const [limit, lowered] = [this.#limit, this.#lowered];
-    this.#fold(taken, answer, now);
-    return this.#limit < limit || this.#lowered > lowered;
+  observe(taken: Taken, { limit, remaining }: RateLimitReading, now: number): void {
+    if (limit === undefined && remaining === undefined) return;
+    if (taken.order < this.#newestAnswered) return;
+    this.#newestAnswered = taken.order;
+    if (limit !== undefined) this.#setLimit(limit, now);
+    if (remaining === undefined) return;
+    // Remaining was true when the upstream counted this call, so it is compared with what was left
+    // right after this take. The log already counts what was taken, or came back, since then.
+    const left = this.capacity - taken.out - (this.#lowered - taken.lowered);
+    this.#lower(left - remaining, now);
   }
 
   /** The upstream refused this take: without a known cause, tokens stay out longer from now on. */
   reject(taken: Taken, answer: RateLimitReading, now: number): void {
-    this.#fold(taken, answer, now);
+    this.observe(taken, answer, now);
     if (taken.order > this.#explained) {
       const learned = Math.max(budgetRules.jitterMs, 2 * this.#learned(now));
       this.#learnedMs = Math.min(budgetRules.maxLearnedMs, learned);
@@ -150,19 +156,6 @@ export class Budget {
       remaining: Math.max(0, this.capacity - this.#log.size),
       resetSeconds: Math.ceil((fullAt - now) / 1_000),
     };
-  }
-
-  #fold(taken: Taken, reading: RateLimitReading, now: number): void {
-    const { limit, remaining } = reading;
-    if (limit === undefined && remaining === undefined) return;
-    if (taken.order < this.#newestAnswered) return;
-    this.#newestAnswered = taken.order;
-    if (limit !== undefined) this.#setLimit(limit, now);
-    if (remaining === undefined) return;
-    // Remaining was true when the upstream counted this call, so it is compared with what was left
-    // right after this take. The log already counts what was taken, or came back, since then.
-    const left = this.capacity - taken.out - (this.#lowered - taken.lowered);
-    this.#lower(left - remaining, now);
   }
 
   #setLimit(limit: number, now: number): void {

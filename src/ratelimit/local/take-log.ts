@@ -28,11 +28,6 @@ export class TakeLog {
     while ((this.#times.at(0) ?? Infinity) <= time) this.#times.shift();
   }
 
-  /** Forgets the `count` oldest takes. */
-  dropFirst(count: number): void {
-    for (let left = count; left > 0; left--) this.#times.shift();
-  }
-
   /** `[milliseconds ago, takes]` by cells of this length, oldest first, each as of its cell's end. */
   ago(now: number, cellMs: number): [number, number][] {
     const cells: [number, number][] = [];

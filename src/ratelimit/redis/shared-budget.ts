@@ -86,15 +86,13 @@ type NewestAnswer = Partial<Pick<TakeReply, "order" | "out" | "lowered">> & Rate
 
 /**
  * This replica's access to the budget in Redis: each request sends reports and asks for tokens.
- * Reports are repeated until Redis has replied, except those of unused tokens, which are sent at
- * most once. This class says when the next request is due; its owner sends it, one at a time.
+ * Reports are repeated if a request fails, except those of unused tokens, which are sent at most
+ * once. This class says when the next request is due; its owner sends it, one at a time.
  */
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
-  /** Tokens granted and used; reported again when Redis may have forgotten them. */
+  /** Tokens used here, granted or not; reported when Redis may not have counted them. */
   readonly #used = new TakeLog();
-  /** Tokens used without Redis. */
-  readonly #uncounted = new TakeLog();
   readonly #unused = new Map<number, number>();
   #newest: NewestAnswer | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
@@ -112,6 +110,7 @@ export class SharedBudget {
   #repliedAt = -Infinity;
   /** The connection of the last reply; undefined for a cluster. */
   #repliedOver: unknown;
+  /** Redis may lack uses of the last seconds. */
   #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
@@ -144,12 +143,10 @@ export class SharedBudget {
     return Math.max(now, at + nextMs) + ahead * perOwn * intervalMs;
   }
 
-  /** Asks Redis for a new status if the last one is old. */
   status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
     const { initialLimit } = this.#options;
     if (!this.#last) return { limit: initialLimit, remaining: initialLimit, resetSeconds: 0 };
     const { reply, at } = this.#last;
-    if (now > at + statusMs) this.askBy(now);
     const fullInMs = Math.max(0, at + reply.fullMs - now);
     return {
       limit: reply.limit,
@@ -158,15 +155,11 @@ export class SharedBudget {
     };
   }
 
-  /** Records that a granted token is used now. */
-  use(now: number): void {
+  /** Records that a token is used now, which Redis has counted if it `granted` it. */
+  use(now: number, granted: boolean): void {
+    if (!granted) this.#doubtful = true;
     this.#used.dropUntil(now - longestWindowMs);
     this.#used.push(now);
-  }
-
-  /** Records the use of a token that Redis did not grant. */
-  useUncounted(now: number): void {
-    this.#uncounted.push(now);
   }
 
   /** Gives back a granted token that was not used. */
@@ -177,9 +170,8 @@ export class SharedBudget {
   /**
    * Records an answer's headers. The next request reports those of the newest take only. A new limit
    * is reported at once, a shortage soon, and the rest with the next request.
-   * @returns false: tokens come later only once Redis says so
    */
-  observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading, now: number): false {
+  observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading, now: number): void {
     const known = this.limit;
     if ((reading.limit ?? known) !== known) this.askBy(now);
     else if ((reading.remaining ?? known) < known - out) this.askBy(now + flushMs);
@@ -188,7 +180,6 @@ export class SharedBudget {
     if (isNews && id === this.#stateId && order >= (this.#newest?.order ?? 0)) {
       this.#newest = { order, out, lowered, limit, remaining };
     }
-    return false;
   }
 
   /**
@@ -266,11 +257,10 @@ export class SharedBudget {
     const first = this.#stateId === "";
     let connection = connectionOf(client);
     // Another connection may lead to a newly promoted server that lacks the newest takes.
-    if (!first && connection !== this.#repliedOver) this.#doubtful = true;
-    const [newest, rejected, doubtful] = [this.#newest, this.#rejected, this.#doubtful];
-    this.#uncounted.dropUntil(now - longestWindowMs);
-    const uncounted = this.#uncounted.size;
-    const spent = doubtful ? [this.#used, this.#uncounted] : [this.#uncounted];
+    const doubtful = this.#doubtful || (!first && connection !== this.#repliedOver);
+    this.#doubtful = false;
+    const [newest, rejected] = [this.#newest, this.#rejected];
+    this.#used.dropUntil(now - longestWindowMs);
     const text = JSON.stringify({
       ...request,
       replica: replicaId,
@@ -278,7 +268,7 @@ export class SharedBudget {
       recent: this.#used.latest(1) > now - longestLossMs,
       limit: this.limit,
       reserve,
-      spent: spent.flatMap((log) => log.ago(now, budgetRules.cellMs)),
+      spent: doubtful ? this.#used.ago(now, budgetRules.cellMs) : [],
       unused: [...this.#unused],
       answer: newest,
       rejected: rejected && {
@@ -294,9 +284,7 @@ export class SharedBudget {
     };
     const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
     const reply = JSON.parse(String(await this.#within(timeoutMs, run()))) as TakeReply;
-    this.#uncounted.dropFirst(uncounted);
     if (this.#newest === newest) this.#newest = undefined;
-    if (doubtful) this.#doubtful = false;
     if (reply.id !== this.#stateId) this.#enter(reply.id);
     this.limit = this.#newest?.limit ?? reply.limit;
     this.replicas = reply.replicas;
@@ -315,23 +303,16 @@ export class SharedBudget {
 
   /** Rejects after `ms`, but follows the request until it ends, which may be long after. */
   #within<T>(ms: number, reply: Promise<T>): Promise<T> {
-    const { clock } = this.#options;
-    const askedAt = clock.now();
     return new Promise((resolve, reject) => {
+      const late = () => reject(new RedisTimeout(ms));
       // First read a reply that arrived while this process was busy.
-      const stop = clock.after(ms, () => setImmediate(() => reject(new RedisTimeout(ms))));
-      const ended = (failed: boolean) => {
-        stop();
+      const stop = this.#options.clock.after(ms, () => setImmediate(late));
+      reply.then(resolve, (error: unknown) => {
         // The connection broke, or the server lost its data: reports may be lost.
-        if (failed) this.#doubtful = true;
-        // A reply that was given up shows that Redis is back.
-        if (clock.now() - askedAt > requestTimeoutMs) this.askBy(clock.now());
-      };
-      reply.then(
-        () => ended(false),
-        () => ended(true),
-      );
-      reply.then(resolve, reject);
+        this.#doubtful = true;
+        reject(error);
+      });
+      reply.then(stop, stop);
     });
   }
 }
@@ -356,9 +337,6 @@ const heartbeatMs = 900;
  * often that requests pile up at a server that stalls.
  */
 const probeMs = 500;
-
-/** A status that is older than this is asked for anew, in milliseconds. */
-const statusMs = 250;
 
 /** Longest that a report waits for the next request, in milliseconds. */
 export const flushMs = 50;
