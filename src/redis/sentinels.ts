@@ -3,8 +3,9 @@ import { connect as connectTls } from "node:tls";
 import { AbstractConnector, Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { repeat } from "../net/timer.ts";
-import { RedisTimeout, within } from "./deadline.ts";
+import { within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
+import { readyWithin } from "./ready.ts";
 
 /** The address of a Redis server as the Sentinels write it: `host:port`. */
 export type ServerAddress = string;
@@ -47,8 +48,11 @@ export interface SentinelsOptions {
   readonly anewMs?: number;
 }
 
-/** How long a Sentinel may take to answer, in milliseconds. */
+/** How long a Sentinel may take to answer, and a connection to it to open, in milliseconds. */
 const answerMs = 500;
+const openMs = 300;
+/** The driver's errors for a connection that does not open, or is only being opened. */
+const silent = /ETIMEDOUT|^Stream isn't writeable/;
 /** How long `views` waits for the others after most have answered, in milliseconds. */
 const stragglersMs = 30;
 /** How often the Sentinels are asked for the primary, in milliseconds. */
@@ -65,6 +69,8 @@ export class Sentinels {
   readonly tls: ClientTlsOptions | undefined;
   readonly #options: SentinelsOptions;
   readonly #clients: readonly Redis[];
+  /** Why the last try to open a connection failed. The error of one matters only if all fail. */
+  readonly #failures = new Map<Redis, Error>();
   #primary: ServerAddress | undefined;
   #epoch = -1;
   /** Since when most Sentinels have said otherwise without a newer epoch, on this process's clock. */
@@ -78,7 +84,11 @@ export class Sentinels {
     this.tls = tls;
     this.#clients = options.addresses.map((address) => {
       const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
-      noteFailures(client);
+      // That an open one broke says nothing: the next try shows what is wrong.
+      client.on("error", (error) => {
+        if (client.status !== "ready") this.#failures.set(client, error);
+      });
+      client.on("ready", () => this.#failures.delete(client));
       client.setMaxListeners(0);
       keepConnected(client, reconnectMs);
       return client;
@@ -94,12 +104,11 @@ export class Sentinels {
   async primary(): Promise<ServerAddress> {
     const name = this.#options.name;
     const asked = this.#ask(async (client) => {
-      // A connection may still be opening.
-      await opened(client);
+      await readyWithin(openMs, client);
       return await primaryOf(client, name);
     });
     const answers = await this.#answersOf(asked, 0);
-    if (answers.length === 0) throw unreachable(await Promise.allSettled(asked));
+    if (answers.length === 0) throw this.#unreachable(await Promise.allSettled(asked));
     this.#adopt(answers);
     return this.#primary ?? "";
   }
@@ -122,6 +131,23 @@ export class Sentinels {
   close(): void {
     this.#looking.close();
     for (const client of this.#clients) client.disconnect();
+  }
+
+  /**
+   * The error if all Sentinels fail. It says whether any was silent (`link.ts` reads that): a silent
+   * Sentinel may still serve others.
+   */
+  #unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
+    const reasons = asked.map((answer, at) => {
+      const { reason } = answer as PromiseRejectedResult;
+      return this.#failures.get(this.#clients[at] as Redis) ?? (reason as Error);
+    });
+    const isSilent = reasons.some(
+      ({ name, message }) => name === "RedisTimeout" || silent.test(message),
+    );
+    const cause = reasons.at(-1);
+    const reason = isSilent ? "timed out" : cause?.message;
+    return new Error(`All sentinels are unreachable: ${reason}`, { cause });
   }
 
   #ask<T>(question: (client: Redis) => Promise<T>): Promise<T>[] {
@@ -242,55 +268,6 @@ const sentinelOptions = {
 export function hostAndPort(address: ServerAddress): { host: string; port: number } {
   const at = address.lastIndexOf(":");
   return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
-}
-
-/** Why the last try to open a connection failed. The error of one matters only if all fail. */
-const failures = new WeakMap<Redis, Error>();
-
-function noteFailures(client: Redis): void {
-  let error = new Error("the connection was closed");
-  let wasOpen = false;
-  client.on("error", (told) => {
-    error = told;
-  });
-  client.on("ready", () => {
-    wasOpen = true;
-    failures.delete(client);
-  });
-  client.on("close", () => {
-    // That an open one broke says nothing: the next try shows what is wrong.
-    if (!wasOpen) failures.set(client, error);
-    wasOpen = false;
-  });
-}
-
-/** Settles as the present try to open a connection ends, or during a pause as the last one did. */
-function opened(client: Redis): Promise<void> {
-  const { status } = client;
-  if (status === "ready") return Promise.resolve();
-  const failure = failures.get(client);
-  if (failure && status !== "connecting" && status !== "connect") return Promise.reject(failure);
-  return new Promise<void>((resolve, reject) => {
-    const settle = () => {
-      for (const event of ["ready", "close"]) client.off(event, settle);
-      if (client.status === "ready") resolve();
-      else reject(failures.get(client) ?? new Error("the connection was closed"));
-    };
-    for (const event of ["ready", "close"]) client.on(event, settle);
-  });
-}
-
-/**
- * The error if all Sentinels fail. It says whether any was silent (`link.ts` reads that): a silent
- * Sentinel may still serve others.
- */
-function unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
-  const reasons = asked.map((answer) => (answer as PromiseRejectedResult).reason as Error);
-  const silent = reasons.some(
-    (reason) => reason instanceof RedisTimeout || reason.message.includes("ETIMEDOUT"),
-  );
-  const reason = silent ? "timed out" : reasons.map(({ message }) => message).at(-1);
-  return new Error(`All sentinels are unreachable: ${reason}`, { cause: reasons.at(-1) });
 }
 
 /**
