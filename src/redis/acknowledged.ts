@@ -94,7 +94,11 @@ export function isOutranked(
  * @returns undefined if the node is not a primary
  */
 export function readNodes(text: string): Candidates | undefined {
-  const nodes = nodesOf(text);
+  const lines = text.split("\n").filter((line) => line !== "");
+  const nodes = lines.map((line) => {
+    const [id, address = "", flags = "", primary] = line.split(" ");
+    return { id, address: address.split("@")[0] ?? "", flags: flags.split(","), primary };
+  });
   const myself = nodes.find(({ flags }) => flags.includes("myself"));
   if (!myself?.flags.includes("master")) return undefined;
   const own = nodes.filter(({ primary }) => primary === myself.id);
@@ -104,15 +108,6 @@ export function readNodes(text: string): Candidates | undefined {
       { down: flags.includes("fail"), eligible: !flags.includes("nofailover") },
     ]),
   );
-}
-
-/** The nodes in an answer to CLUSTER NODES. */
-export function nodesOf(text: string) {
-  const lines = text.split("\n").filter((line) => line !== "");
-  return lines.map((line) => {
-    const [id = "", address = "", flags = "", primary = "", , , , , ...slots] = line.split(" ");
-    return { id, address: address.split("@")[0] ?? "", flags: flags.split(","), primary, slots };
-  });
 }
 
 /** A field of Redis's answer to INFO. */

@@ -1,5 +1,6 @@
-import type { Cluster, Redis } from "ioredis";
-import { candidatesOf, nodesOf } from "./acknowledged.ts";
+import slotOf from "cluster-key-slot";
+import type { Cluster } from "ioredis";
+import { candidatesOf } from "./acknowledged.ts";
 import { storeAway } from "./ask.ts";
 import type { RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
@@ -33,29 +34,29 @@ export async function confirmPrimary(redis: RedisConnector, key: string): Promis
 async function confirmOwner(cluster: Cluster, key: string): Promise<void> {
   // EXISTS leads the pipeline to the node that serves the key.
   const pipeline = cluster.pipeline().exists(key);
-  for (const question of ["MYID", "NODES"]) pipeline.call("CLUSTER", question);
+  for (const question of ["MYID", "SLOTS"]) pipeline.call("CLUSTER", question);
   const answers = (await within(answerMs, pipeline.exec())) ?? [];
-  const [, id, nodes] = answers.map(([error, answer]) => {
+  const [, id, shares] = answers.map(([error, answer]) => {
     if (error) throw error;
-    return String(answer);
+    return answer;
   });
-  const slot = Number(await within(answerMs, cluster.call("CLUSTER", "KEYSLOT", key)));
   // Primaries with slots vote.
-  const voters = nodesOf(nodes ?? "").filter(({ flags }) => flags.includes("master"));
-  const all = voters.filter(({ slots }) => slots.length > 0).length;
+  const all = new Set((shares as readonly Share[]).map(([, , [, , primary]]) => primary)).size;
+  const slot = slotOf(key);
   const agree = await Promise.allSettled(
-    cluster.nodes("master").map(async (node) => (await ownerOf(node, slot)) === id),
+    cluster.nodes("master").map(async (node) => {
+      const told = (await within(answerMs, node.call("CLUSTER", "SLOTS"))) as readonly Share[];
+      return told.find(([first, last]) => first <= slot && slot <= last)?.[2][2] === id;
+    }),
   );
   const votes = agree.filter((vote) => vote.status === "fulfilled" && vote.value).length;
   if (votes <= all / 2)
     throw new Error(`${votes} of ${all} primaries name the node that was asked`);
 }
 
-async function ownerOf(node: Redis, slot: number): Promise<string | undefined> {
-  const shares = (await within(answerMs, node.call("CLUSTER", "SLOTS"))) as [
-    first: number,
-    last: number,
-    primary: [host: string, port: number, id: string],
-  ][];
-  return shares.find(([first, last]) => first <= slot && slot <= last)?.[2][2];
-}
+/** Who serves a range of slots, in the answer to CLUSTER SLOTS. */
+type Share = readonly [
+  first: number,
+  last: number,
+  primary: readonly [host: string, port: number, id: string],
+];
