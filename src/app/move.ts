@@ -1,10 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { ClientTlsFiles } from "../net/client-tls.ts";
+import { troubleOf } from "../redis/ask.ts";
 import { connectRedis, type RedisConnector } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
-import { troubleOf } from "../redis/trouble.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";

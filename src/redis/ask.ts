@@ -1,4 +1,5 @@
 import { GatewayError } from "../errors.ts";
+import { systemCode } from "../net/system-errors.ts";
 import type { RedisClient } from "./connect.ts";
 import { RedisTimeout, within } from "./deadline.ts";
 import { linkOf } from "./link.ts";
@@ -109,4 +110,18 @@ export function inWords({ message }: Error): string {
   if (message.startsWith("Stream isn't writeable")) return "no connection to Redis";
   if (broken.test(message)) return "the connection to Redis broke";
   return message.replace(/(?:, with args beginning with| Last reply):.*/s, "");
+}
+
+/**
+ * Why Redis cannot be used, by an error of a connection or a command, without the command, which
+ * contains keys and values: a system code such as ECONNREFUSED, or what Redis answered.
+ */
+export function troubleOf(error: unknown): string {
+  if (error instanceof RedisTimeout) return error.message;
+  if (error instanceof StoreUnavailable) return troubleOf(error.cause);
+  // The driver keeps the error of a cluster's node beside its own.
+  const { lastNodeError } = error as { lastNodeError?: unknown };
+  const code = systemCode(error) ?? systemCode(lastNodeError);
+  // Else the message is from Redis: a code in capitals, then a sentence.
+  return code ?? inWords(error as Error);
 }

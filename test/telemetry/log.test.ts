@@ -6,8 +6,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { storeAway } from "../../src/redis/ask.ts";
-import { troubleOf } from "../../src/redis/trouble.ts";
+import { storeAway, troubleOf } from "../../src/redis/ask.ts";
 import { createLogger, createTurnWriter } from "../../src/telemetry/log.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
