@@ -23,6 +23,8 @@ const stepsInMinute = 12;
 /** Most callers that are told apart in one step. */
 const maxCallers = 50;
 const maxCallersShown = 10;
+/** How long refused credentials count after the account's last call, in milliseconds. */
+const refusedMs = 60_000;
 
 /**
  * An account's recent activity on this replica: how far the metrics have moved since earlier points
@@ -36,6 +38,7 @@ export class Activity {
   readonly #steps: Totals[] = [];
   readonly #callers: Map<string, Caller>[] = [];
   #ticks = 0;
+  #lastCallMs = -Infinity;
 
   constructor(account: string, metrics: Pick<Metrics, "series">) {
     this.#account = account;
@@ -63,6 +66,7 @@ export class Activity {
 
   /** A call got a token, or was refused one. */
   waited({ caller, waitedMs, refused }: Observations["tokenGiven"]): void {
+    this.#lastCallMs = performance.now();
     const callers = this.#callers.at(-1);
     // Without a caller it is the gateway's own look-up, which takes only spare tokens.
     if (!callers || !caller) return;
@@ -153,6 +157,18 @@ export class Activity {
     };
   }
 
+  /**
+   * Whether the service refuses the merchant's credentials, as of a call in the last minute: only a
+   * call shows that they are accepted again, and a gateway that is not ready gets none.
+   */
+  get isRefused(): boolean {
+    return this.#areRefused && performance.now() - this.#lastCallMs < refusedMs;
+  }
+
+  get #areRefused(): boolean {
+    return this.#sum("upstream_credentials_refused") > 0;
+  }
+
   get #sent(): number {
     return this.#sum("upstream_requests_total");
   }
@@ -185,8 +201,7 @@ export class Activity {
     history: readonly LatencyPoint[],
     breakers: UpstreamStatus["breakers"],
   ): UpstreamHealth {
-    const [refused] = this.#numbers("upstream_credentials_refused");
-    if (refused?.series.value) return "refused";
+    if (this.#areRefused) return "refused";
     if (breakers.money !== "closed" || breakers.other !== "closed") return "failing";
     if (calls === 0) return "idle";
     if (failed === 0) return "healthy";

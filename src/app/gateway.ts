@@ -195,16 +195,9 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
     sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
   clock = emulator?.clock;
   const activities = new Map<string, Activity>();
-  /** Accounts whose credentials the service refuses, and when each last called it. */
-  const refused = new Map<string, number>();
   const reportUse: Report = (...observed) => {
     const [name, about] = observed;
-    if (name === "tokenGiven") {
-      activities.get(about.account)?.waited(about);
-      if (refused.has(about.account)) refused.set(about.account, performance.now());
-    }
-    if (name === "credentials" && about.accepted) refused.delete(about.account);
-    if (name === "credentials" && !about.accepted) refused.set(about.account, performance.now());
+    if (name === "tokenGiven") activities.get(about.account)?.waited(about);
     report(...observed);
   };
   const accounts = new Map<string, Account>();
@@ -222,16 +215,10 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   }
   return {
     ...{ keyrings, stores, ledger, causes, emulator, activities, accounts },
-    // Only a call shows that they are accepted again, and a gateway that is not ready gets none.
     refusedAccounts: () =>
-      [...refused.keys()].filter(
-        (name) => performance.now() - (refused.get(name) ?? 0) < refusedMs,
-      ),
+      [...activities].filter(([, activity]) => activity.isRefused).map(([name]) => name),
   };
 }
-
-/** How long refused credentials count after the account's last call, in milliseconds. */
-const refusedMs = 60_000;
 
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
 function createEdges(
