@@ -1,4 +1,4 @@
-import type { Handlers, Observations } from "../report.ts";
+import type { Handlers } from "../report.ts";
 import type { TelemetryContext } from "./metrics.ts";
 
 /** Each account's rate budget: waits, refusals, and tokens left. */
@@ -13,11 +13,6 @@ export function budget({ metrics, log, accounts }: TelemetryContext) {
   const waiting = metrics.gauge(
     "rate_limit_waiting",
     "Calls that wait for a token of the rate budget",
-    lines,
-  );
-  const waitingCallers = metrics.gauge(
-    "rate_limit_waiting_callers",
-    "Callers (API keys, subjects of JWTs, customers) that take turns at the rate budget now",
     lines,
   );
   const refusals = metrics.counter(
@@ -43,32 +38,11 @@ export function budget({ metrics, log, accounts }: TelemetryContext) {
     "Requests a second that the payments service allows the account",
     { account: [] },
   );
-  const lineOf = (account: string, priority: string) => ({
-    /** The number of waiting calls by caller. */
-    callers: new Map<string, number>(),
-    waiting: waiting.at({ account, priority }),
-    waitingCallers: waitingCallers.at({ account, priority }),
-  });
-  const linesOf = new Map(
-    accounts.map((account) => {
-      return [account, { money: lineOf(account, "money"), read: lineOf(account, "read") }] as const;
-    }),
-  );
-  const count = ({ account, priority, caller }: Observations["tokenAsked"], by: 1 | -1) => {
-    const line = linesOf.get(account)?.[priority];
-    if (!line) return;
-    const name = caller?.name ?? "";
-    const calls = (line.callers.get(name) ?? 0) + by;
-    if (calls > 0) line.callers.set(name, calls);
-    else line.callers.delete(name);
-    line.waiting.value = (line.waiting.value ?? 0) + by;
-    line.waitingCallers.value = line.callers.size;
-  };
   return {
-    tokenAsked: (asked) => count(asked, 1),
+    tokenAsked: (asked) => waiting.add(asked),
     tokenGiven(given) {
       const { account, priority, caller, waitedMs, refused: reason } = given;
-      count(given, -1);
+      waiting.add(given, -1);
       if (reason !== undefined) return refusals.add({ account, priority, reason });
       const customer = caller?.customer === undefined ? "service" : "customer";
       wait.observe({ account, priority, caller_kind: caller ? customer : "gateway" }, waitedMs);

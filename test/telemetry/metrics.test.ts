@@ -65,7 +65,6 @@ test("the payments service's answers, tokens and the waits for tokens are counte
   assert.ok(takenBy("service") > 0);
   assert.equal(taken, takenBy("service") + takenBy("gateway"), "there are no customers");
   assert.equal(sum("rate_limit_waiting", { account }), 0);
-  assert.equal(sum("rate_limit_waiting_callers", { account }), 0);
 });
 
 test("events, callbacks, conflicts and dead letters are counted", async () => {

@@ -155,7 +155,6 @@ test("failed reads, waits for tokens and calls that are given up are counted, as
   assert.equal(value("upstream_breaker_state", { account, calls: "other" }), 2);
   assert.equal(value("upstream_breaker_state", { account, calls: "money" }), 0);
   assert.equal(value("rate_limit_waiting", labels), 3);
-  assert.equal(value("rate_limit_waiting_callers", labels), 1);
 
   const reason = "RESOURCE_EXHAUSTED";
   report("tokenGiven", { ...ask, waitedMs: 1 });
@@ -167,7 +166,6 @@ test("failed reads, waits for tokens and calls that are given up are counted, as
   });
   const after = await read();
   assert.equal(after.value("rate_limit_waiting", labels), 0);
-  assert.equal(after.value("rate_limit_waiting_callers", labels), 0);
   assert.equal(after.value("rate_limit_refusals_total", { ...labels, reason }), 2);
   assert.equal(after.sum("rate_limit_wait_seconds_count", labels), 1);
   assert.equal(after.sum("reconciliation_probes_total", { account }), 1);
