@@ -1,4 +1,5 @@
 import { GatewayError } from "../errors.ts";
+import { kinds } from "../model/kinds.ts";
 import type { Seal } from "../secrets/seal.ts";
 import type { StoredRecord } from "../stores/kernel.ts";
 import type { LedgerAccount } from "./account.ts";
@@ -9,6 +10,7 @@ import type {
   DeadLettersOptions,
   StoredDeadLetter,
 } from "./dead-letter.ts";
+import { passOver } from "./record.ts";
 
 /** What one account may have. */
 export interface LettersBound {
@@ -66,7 +68,12 @@ export class RecordedDeadLetters implements DeadLetters {
       if (found.length === 0) return;
       const { records } = await of.kernel.read(found.map(({ member }) => member));
       for (const record of records) {
-        const letter = this.#read(account, record);
+        let letter: StoredDeadLetter | undefined;
+        try {
+          letter = this.#read(account, record);
+        } catch (error) {
+          passOver(error);
+        }
         if (letter) yield letter;
       }
       place = found.at(-1)?.score;
@@ -88,12 +95,12 @@ export class RecordedDeadLetters implements DeadLetters {
     return result;
   }
 
-  /** Undefined if it was removed. */
-  #read(account: string, { text, attachments }: StoredRecord): StoredDeadLetter | undefined {
+  /** Undefined if it was removed. @throws UnreadableRecord */
+  #read(account: string, { key, text, attachments }: StoredRecord): StoredDeadLetter | undefined {
     if (text === "") return undefined;
-    const { bytes: _, ...letter } = JSON.parse(text) as LetterRecord;
+    const { accountOf, sealOf, onLocked } = this.#options;
+    const letter = accountOf(account).understood(key, () => letterIn(text));
     const stored = attachments.get("body") ?? new Uint8Array();
-    const { sealOf, onLocked } = this.#options;
     const body = sealOf ? sealOf(account).open(stored, letter.id) : stored;
     if (!body) onLocked(account);
     return { ...letter, ...(body && { body: Buffer.from(body).toString("base64") }) };
@@ -103,6 +110,13 @@ export class RecordedDeadLetters implements DeadLetters {
 interface LetterRecord extends Omit<StoredDeadLetter, "body"> {
   /** Size of the attachment. */
   readonly bytes: number;
+}
+
+/** @throws Error for a text that is not of a letter, or of one of a newer gateway */
+function letterIn(text: string): Omit<StoredDeadLetter, "body"> {
+  const { bytes: _, ...letter } = JSON.parse(text) as LetterRecord;
+  if (letter.kind in kinds && Number.isFinite(letter.receivedAtMs)) return letter;
+  throw new Error("it is not a dead letter");
 }
 
 /** @returns false if the account's share is full */

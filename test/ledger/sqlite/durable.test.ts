@@ -47,6 +47,26 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
 });
 
+it("lists all dead letters but one that cannot be read, and names that", { timeout }, async (t) => {
+  const path = directory(t);
+  const first = await openLog(path);
+  const ids = ["l-1", "cut", "of-a-newer-kind", "l-2"];
+  for (const id of ids) await first.log.letters.addDeadLetter("shop", letter(id));
+  await first.close();
+  const database = new DatabaseSync(join(path, "gateway.sqlite"));
+  const damage = database.prepare("UPDATE records SET text = ? WHERE key = ?");
+  damage.run('{"id": "cu', "letter:cut");
+  damage.run('{"id": "of-a-newer-kind", "kind": 99, "receivedAtMs": 1}', "letter:of-a-newer-kind");
+  database.close();
+  const told: string[] = [];
+  const report = reportTo({ unreadable: ({ record }) => void told.push(record) });
+  const { log, close } = await openLog(path, { report });
+  t.after(close);
+  assert.deepEqual(await lettersOf(log, "shop"), [letter("l-1"), letter("l-2")]);
+  assert.deepEqual(told, ["letter:cut", "letter:of-a-newer-kind"]);
+  await assert.rejects(log.letters.deadLetter("shop", "cut"), /letter:cut cannot be read/);
+});
+
 it("leaves out an event that cannot be read, and shows all others", { timeout }, async (t) => {
   const path = directory(t);
   const first = await openLog(path);
