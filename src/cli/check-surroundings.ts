@@ -1,45 +1,12 @@
 import { X509Certificate } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
-import { createServer } from "node:net";
 import { parseKeys } from "../auth/api-keys.ts";
 import type { Config } from "../config/config.ts";
-import type { Address } from "../config/kinds.ts";
 import { isLoopback } from "../net/loopback.ts";
 import { systemCode } from "../net/system-errors.ts";
 import { type Finding, findings } from "./finding.ts";
 import { faultOf } from "./tls-fault.ts";
-
-/** Checks whether the addresses of all listeners are free. */
-export async function checkListeners(config: Config): Promise<Finding[]> {
-  const addresses: readonly (readonly [string, Address | undefined])[] = [
-    ["PUBLIC_ADDR", config.publicAddress],
-    ["RPC_ADDR", config.rpcAddress],
-    ["ADMIN_ADDR", config.adminAddress],
-    ["SANDBOX_ADDR", config.sandboxAddress],
-  ];
-  const all = addresses.map(async ([variable, address]) =>
-    address === undefined ? [] : [await listenable(variable, address)],
-  );
-  return (await Promise.all(all)).flat();
-}
-
-async function listenable(variable: string, { host, port }: Address): Promise<Finding> {
-  const { ok, warning, failed } = findings(variable);
-  const server = createServer();
-  try {
-    server.listen(port, host);
-    await once(server, "listening");
-    return ok(`${host}:${port} is free`);
-  } catch (error) {
-    const code = systemCode(error) ?? "?";
-    if (code !== "EADDRINUSE") return failed(`${host}:${port} cannot be listened on (${code})`);
-    return warning(`${host}:${port} is in use`, "fine if your gateway is running");
-  } finally {
-    server.close();
-  }
-}
 
 /** Checks whether the payments service can reach the callback addresses. */
 export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<Finding> {
@@ -144,15 +111,4 @@ export async function checkKeySet({ auth }: Config): Promise<Finding> {
     const why = error instanceof SyntaxError ? "not JSON" : await faultOf(error, source.url);
     return failed(`AUTH_JWKS_URL cannot be read: ${why}`, advice);
   }
-}
-
-/** Checks whether the gateway can issue watch tokens. */
-export function checkWatchTokens({ watchTokenSecret, sandboxAddress }: Config): Finding {
-  const { ok, warning } = findings("watch tokens");
-  if (watchTokenSecret) return ok("WATCH_TOKEN_SECRET is set");
-  if (sandboxAddress) return ok("random secret of this process (sandbox)");
-  return warning(
-    "WATCH_TOKEN_SECRET is not set: browsers cannot watch payments",
-    "set it to the same secret for all replicas, such as from openssl rand -base64 32",
-  );
 }

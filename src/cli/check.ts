@@ -5,14 +5,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { FileError } from "../errors.ts";
 import { openTlsFiles } from "../net/tls-files.ts";
-import {
-  checkApiKeys,
-  checkKeySet,
-  checkListeners,
-  checkPublicUrl,
-  checkTls,
-  checkWatchTokens,
-} from "./check-surroundings.ts";
+import { checkApiKeys, checkKeySet, checkPublicUrl, checkTls } from "./check-surroundings.ts";
 import { CommandError, exitCodes, QuietEnd } from "./command-error.ts";
 import { type Finding, findings } from "./finding.ts";
 import { interruption } from "./interrupt.ts";
@@ -59,7 +52,7 @@ async function check({ offline = false, json = false }: Options, env: Environmen
   };
   const config = await configOf(env, report);
   if (config) {
-    report(checkTls(config), checkApiKeys(config), checkWatchTokens(config));
+    report(checkTls(config), checkApiKeys(config));
     if (!offline) await goOut(config, signal, report);
   }
   if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
@@ -118,11 +111,7 @@ async function goOut(config: Config, signal: AbortSignal, report: Report): Promi
     );
   }
   if (signal.aborted) return;
-  report(
-    await checkPublicUrl(config),
-    await checkKeySet(config),
-    ...(await checkListeners(config)),
-  );
+  report(await checkPublicUrl(config), await checkKeySet(config));
 }
 
 const marks = {
