@@ -28,7 +28,7 @@ export async function listening<T>(
     const { host, port } = address;
     const how =
       code === "EADDRINUSE"
-        ? `: another process uses the port. Set ${variable} to another one, or to ${host}:0 for any that is free`
+        ? `: the port is taken. Set ${variable} to another one, or to ${host}:0 for any that is free`
         : "";
     throw new ConfigError(variable, `cannot listen on ${host}:${port} (${code})${how}`);
   }

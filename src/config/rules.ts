@@ -11,29 +11,8 @@ function rule<N extends Name>(
   return { of, check };
 }
 
-const listeners = ["PUBLIC_ADDR", "RPC_ADDR", "ADMIN_ADDR", "SANDBOX_ADDR"] as const;
-const everyHost: readonly string[] = ["0.0.0.0", "::"];
-
 /** What must be right of several variables together. */
 export const rules: readonly Rule[] = [
-  rule([...listeners, "UPSTREAM_URL", "MERCHANTS_FILE"], (values) => {
-    const open = listeners.filter((name) => name !== "SANDBOX_ADDR" || isSandbox(values));
-    for (const [index, name] of open.entries()) {
-      const { host, port } = values[name];
-      const other = open.slice(0, index).find((earlier) => {
-        const hosts = [host, values[earlier].host];
-        const overlap =
-          host === hosts[1] ||
-          hosts.some((one) => everyHost.includes(one)) ||
-          (hosts.includes("localhost") && hosts.every(isLoopback));
-        return overlap && port !== 0 && port === values[earlier].port;
-      });
-      if (other === undefined) continue;
-      return `${name}: is ${host}:${port}, whose port ${other} has already; accepted is a port of its own for each listener`;
-    }
-    return;
-  }),
-
   ...(["PUBLIC_ADDR", "RPC_ADDR"] as const).map((listener) =>
     rule(["AUTH_MODE", "ALLOW_UNAUTHENTICATED", listener], (values) => {
       const { host } = values[listener];

@@ -433,20 +433,6 @@ test("a login is not shown: with a colon it may be the login and the password", 
   );
 });
 
-test("two listeners cannot have one port", () => {
-  refused(
-    { RPC_ADDR: "127.0.0.1:4000" },
-    /^RPC_ADDR: is 127\.0\.0\.1:4000, whose port PUBLIC_ADDR has already/,
-  );
-  refused({ SANDBOX_ADDR: "127.0.0.1:4002" }, /^SANDBOX_ADDR: .*ADMIN_ADDR has already/);
-  refused({ ADMIN_ADDR: "0.0.0.0:4001" }, /^ADMIN_ADDR: .*RPC_ADDR has already/);
-  refused({ RPC_ADDR: "localhost:4000" }, /^RPC_ADDR: .*PUBLIC_ADDR has already/);
-  readConfig({ RPC_ADDR: "[::1]:4000" });
-  readConfig({ RPC_ADDR: "127.0.0.1:0", PUBLIC_ADDR: "127.0.0.1:0" });
-  // Without the sandbox nothing listens on its address.
-  readConfig({ ...live, SANDBOX_ADDR: "127.0.0.1:4000" });
-});
-
 test("AUTH_MODE=none is refused off loopback without ALLOW_UNAUTHENTICATED=true", () => {
   refused({ RPC_ADDR: "0.0.0.0:4001" }, /^AUTH_MODE: none is refused while RPC_ADDR/);
   refused({ PUBLIC_ADDR: "[::]:4000" }, /^AUTH_MODE: none is refused while PUBLIC_ADDR/);

@@ -112,7 +112,7 @@ test("the sandbox runs as a process of its own, and ends with 78 if its address 
   assert.deepEqual(await second.exit, [78, null], second.errors.join("\n"));
   assert.match(
     second.errors.join("\n"),
-    /^SANDBOX_ADDR: cannot listen on \S+ \(EADDRINUSE\): another process/,
+    /^SANDBOX_ADDR: cannot listen on \S+ \(EADDRINUSE\): the port is taken/,
   );
   first.child.kill("SIGTERM");
   assert.deepEqual(await first.exit, [0, null]);
