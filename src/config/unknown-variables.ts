@@ -34,24 +34,14 @@ export function unknownVariables(env: Environment): readonly string[] {
     });
 }
 
-function nearestTo(name: string): string | undefined {
-  const near = (edits: number) => (candidate: string) =>
-    edits <= maxEdits(candidate) &&
-    ((edits === 1 && continues(name, candidate)) || isWithin(name, candidate, edits));
-  return [...known].find(near(1)) ?? [...known].find(near(2));
-}
-
-/** Such as PUBLIC_ADDRESS, or UPSTREAM_LOGIN_FILE, whose value cannot be in a file. */
-function continues(name: string, candidate: string): boolean {
-  return name.startsWith(candidate) && /^([A-Z]+|_FILE)$/.test(name.slice(candidate.length));
-}
-
 /** In a short name two other letters make another name; OpenTelemetry's names are much alike. */
-function maxEdits(name: string): number {
-  return name.length < 10 || name.startsWith("OTEL_") ? 1 : 2;
+function nearestTo(name: string): string | undefined {
+  return [...known].find((candidate) =>
+    isWithin(name, candidate, candidate.length < 10 || candidate.startsWith("OTEL_") ? 1 : 2),
+  );
 }
 
-/** Whether at most so many letters have to be added, dropped, changed or swapped with the next. */
+/** Whether at most so many letters have to be added, dropped or changed. */
 function isWithin(a: string, b: string, edits: number): boolean {
   if (a === b) return true;
   if (edits === 0 || Math.abs(a.length - b.length) > edits) return false;
@@ -60,6 +50,5 @@ function isWithin(a: string, b: string, edits: number): boolean {
   // What follows the first letter that differs, with as many letters left out as an edit takes.
   const follows = (ofA: number, ofB: number) =>
     isWithin(a.slice(at + ofA), b.slice(at + ofB), edits - 1);
-  const isSwapped = a[at] === b[at + 1] && a[at + 1] === b[at];
-  return follows(1, 1) || follows(1, 0) || follows(0, 1) || (isSwapped && follows(2, 2));
+  return follows(1, 1) || follows(1, 0) || follows(0, 1);
 }
