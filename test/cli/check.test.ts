@@ -231,7 +231,7 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
   assert.match(lacking.said("redis durability"), /^ok/);
   assert.match(lacking.said("redis replicas"), /^failed: 0 connected, and REDIS_MIN_R/);
 
-  const rules = ["on", ">canary-secret", "~pgw:*", "&*", "+@all", "-xrevrange"];
+  const rules = ["on", ">canary-secret", "~pgw:*", "&*", "+@all", "-@stream"];
   await server.command("ACL", "SETUSER", "guest", ...rules);
   const guest = server.url.replace("redis://", "redis://guest:canary-secret@");
   const forbidden = await redis(guest);
