@@ -1,8 +1,8 @@
 import {
-  chmodSync,
-  chownSync,
   closeSync,
-  fsyncSync,
+  existsSync,
+  fchmodSync,
+  fchownSync,
   openSync,
   readFileSync,
   realpathSync,
@@ -11,7 +11,6 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname } from "node:path";
 import { type FileEntry, parseKeys } from "../auth/api-keys.ts";
 import { CommandError, wrongUsage } from "./command-error.ts";
 
@@ -23,85 +22,45 @@ import { CommandError, wrongUsage } from "./command-error.ts";
  * @throws CommandError if it is not a file of keys, cannot be written, or already has that name
  */
 export function addToKeysFile(path: string, entry: FileEntry): void {
-  const file = realPath(path);
+  // The target of a symbolic link is replaced, not the link.
+  const file = existsSync(path) ? realpathSync(path) : path;
   const next = `${file}.new`;
-  const descriptor = openNext(next);
   try {
-    const before = entriesOf(file);
-    const text = `${JSON.stringify([...(before ?? []), entry], undefined, 2)}\n`;
-    checked(path, text);
-    writeFileSync(descriptor, text);
-    if (before) {
-      const { mode, uid, gid } = statSync(file);
-      chmodSync(next, mode & 0o7777);
-      if (uid !== process.getuid?.() || gid !== process.getgid?.()) chownSync(next, uid, gid);
+    const lock = openSync(next, "wx", 0o600);
+    try {
+      writeFileSync(lock, withEntry(file, path, entry), { flush: true });
+      if (existsSync(file)) {
+        const { mode, uid, gid } = statSync(file);
+        fchmodSync(lock, mode & 0o7777);
+        fchownSync(lock, uid, gid);
+      }
+      renameSync(next, file);
+    } catch (error) {
+      rmSync(next, { force: true });
+      throw error;
+    } finally {
+      closeSync(lock);
     }
-    fsyncSync(descriptor);
-    renameSync(next, file);
-    syncDirectory(dirname(file));
   } catch (error) {
-    rmSync(next, { force: true });
-    throw error instanceof CommandError ? error : notWritten(path, error);
-  } finally {
-    closeSync(descriptor);
+    if (error instanceof CommandError) throw error;
+    const { code = "?" } = error as NodeJS.ErrnoException;
+    const why =
+      code === "EEXIST"
+        ? `${next} exists: another process is writing the keys file. If none is, remove it`
+        : `${path} cannot be written (${code})`;
+    throw new CommandError(why);
   }
 }
 
-/** Follows a symbolic link, so that its target is replaced and not the link. */
-function realPath(path: string): string {
+/** The file's text with the entry behind all others. @throws CommandError */
+function withEntry(file: string, path: string, entry: FileEntry): string {
   try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
-}
-
-function openNext(next: string): number {
-  try {
-    return openSync(next, "wx", 0o600);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw notWritten(next, error);
-    throw new CommandError(
-      `${next} exists: another process is writing the keys file. If none is, remove it`,
-    );
-  }
-}
-
-/** Undefined if there is no such file. @throws CommandError if it is not a file of keys */
-function entriesOf(file: string): readonly unknown[] | undefined {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-  checked(file, text);
-  return JSON.parse(text) as unknown[];
-}
-
-/** @throws CommandError if the gateway would refuse the text */
-function checked(path: string, text: string): void {
-  try {
+    const before = existsSync(file) ? readFileSync(file, "utf8") : "[]";
+    parseKeys(before);
+    const text = `${JSON.stringify([...JSON.parse(before), entry], undefined, 2)}\n`;
     parseKeys(text);
+    return text;
   } catch (error) {
     throw wrongUsage(`${path}: ${(error as Error).message}`);
   }
-}
-
-/** Makes the rename survive a crash, on systems where a directory can be opened. */
-function syncDirectory(path: string): void {
-  try {
-    const descriptor = openSync(path, "r");
-    fsyncSync(descriptor);
-    closeSync(descriptor);
-  } catch {
-    // Windows cannot open a directory.
-  }
-}
-
-function notWritten(path: string, error: unknown): CommandError {
-  return new CommandError(
-    `${path} cannot be written (${(error as NodeJS.ErrnoException).code ?? "?"})`,
-  );
 }
