@@ -1,10 +1,9 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { type Command, Help } from "commander";
 import { type FileEntry, parseKeys } from "../auth/api-keys.ts";
-import { bearerText, scopes as knownScopes } from "../auth/caller.ts";
+import { scopes as knownScopes } from "../auth/caller.ts";
 import { wrongUsage } from "./command-error.ts";
 import { addToKeysFile } from "./keys-file.ts";
-import { bytesOf } from "./secrets.ts";
 import { note, paint, print, printJson } from "./terminal.ts";
 
 const newHelp = `
@@ -19,13 +18,6 @@ Examples:
       --file keys.json
   $ payments-gateway keys new --name reports --scopes events:read --merchants shop --json`;
 
-const hashHelp = `
-The key is read from standard input, so that it is in no list of processes. A line break at its end
-does not count.
-
-Example:
-  $ payments-gateway keys hash < key.txt`;
-
 interface NewOptions {
   readonly name: string;
   readonly scopes: string[];
@@ -35,7 +27,7 @@ interface NewOptions {
 }
 
 export function configure(command: Command): void {
-  command.description("Makes API keys for AUTH_MODE=keys, and their hashes for API_KEYS_FILE.");
+  command.description("Makes API keys for AUTH_MODE=keys, with their entries for API_KEYS_FILE.");
   command
     .command("new")
     .description("Makes an API key and prints it, with its entry for API_KEYS_FILE.")
@@ -46,16 +38,16 @@ export function configure(command: Command): void {
     .option("--json", "print {key, entry}")
     .addHelpText("after", newHelp)
     .action(newKey);
-  command
-    .command("hash")
-    .description("Prints the hash of a key, as API_KEYS_FILE holds it.")
-    .addHelpText("after", hashHelp)
-    .action(async () => print(hashOf((await bytesOf("-")).toString().replace(/\r?\n$/, ""))));
 }
 
 function newKey({ name, scopes, merchants, file, json }: NewOptions): void {
   const key = `pgw_${randomBytes(32).toString("base64url")}`;
-  const entry: FileEntry = { name, sha256: hashOf(key), scopes, ...(merchants && { merchants }) };
+  const entry: FileEntry = {
+    name,
+    sha256: hash("sha256", key),
+    scopes,
+    ...(merchants && { merchants }),
+  };
   try {
     parseKeys(JSON.stringify([entry]));
   } catch (error) {
@@ -76,17 +68,6 @@ function printKey(key: string, entry: FileEntry, file: string | undefined): void
   } else {
     note(`Its entry is in ${file}.`);
   }
-}
-
-/** The hash by which `src/auth/api-keys.ts` looks a key up. */
-function hashOf(key: string): string {
-  if (key === "") throw wrongUsage("the key on standard input is empty");
-  if (!bearerText.test(key)) {
-    throw wrongUsage(
-      "the key on standard input has a space or another character that no caller can send",
-    );
-  }
-  return createHash("sha256").update(key).digest("hex");
 }
 
 function listOf(text: string): string[] {

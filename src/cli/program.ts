@@ -54,7 +54,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     summary: "tell whether a callback's signature is right",
     load: () => import("@payments-gateway/devtools/verify"),
   },
-  keys: { summary: "make API keys and their hashes", load: () => import("./keys.ts") },
+  keys: {
+    summary: "make API keys with their entries for API_KEYS_FILE",
+    load: () => import("./keys.ts"),
+  },
   token: {
     summary: "make a token to watch one payment or payout",
     load: () => import("./token.ts"),
