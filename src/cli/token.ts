@@ -1,13 +1,9 @@
 import { durationFromMs, timestampDate } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
-import { createWatchTokens } from "../auth/watch-token.ts";
-import { ConfigError } from "../config/config-error.ts";
-import { readVariables } from "../config/environment.ts";
 import { duration } from "../config/kinds.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
-import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
 import { onGateway } from "./gateway-client.ts";
 import { addGatewayOptions, credentialsHelp, type GatewayOptions } from "./gateway-options.ts";
@@ -17,23 +13,19 @@ import { note, paint, print, printJson } from "./terminal.ts";
 const help = `
 Its holder may watch this one payment or payout, and nothing else: for a browser's EventSource,
 which gives it as ?watch_token=. A running gateway makes it, for who has the scope watch:create.
---offline makes it here, with WATCH_TOKEN_SECRET (or the file that WATCH_TOKEN_SECRET_FILE names) and
-without a gateway; it is good wherever that secret is.
 
 ${credentialsHelp}
 
-Exit codes: 0 made, 1 refused, 64 wrong usage, 69 no gateway there, 78 WATCH_TOKEN_SECRET is wrong.
+Exit codes: 0 made, 1 refused, 64 wrong usage, 69 no gateway there.
 
 Examples:
   $ payments-gateway token --external-id order-1
-  $ payments-gateway token --external-id payout-7 --kind payout --ttl 1h --json
-  $ WATCH_TOKEN_SECRET_FILE=secret.txt payments-gateway token --external-id order-1 --offline`;
+  $ payments-gateway token --external-id payout-7 --kind payout --ttl 1h --json`;
 
 interface Options extends GatewayOptions {
   readonly externalId: string;
   readonly kind: KindName;
   readonly ttl: number;
-  readonly offline?: boolean;
   readonly json?: boolean;
 }
 
@@ -48,7 +40,6 @@ export function configure(command: Command, env: Environment): void {
           .argParser(ttl)
           .default(900, "15m"),
       )
-      .option("--offline", "make it here, with WATCH_TOKEN_SECRET")
       .option("--json", "print {token, expires_at}"),
   )
     .addHelpText("after", help)
@@ -56,46 +47,15 @@ export function configure(command: Command, env: Environment): void {
 }
 
 async function token(options: Options, env: Environment): Promise<void> {
-  if (options.externalId === "") throw wrongUsage("--external-id is empty");
-  const { token, expiresAt } = options.offline
-    ? await offline(options, env)
-    : await online(options, env);
-  if (options.json) return printJson({ token, expires_at: expiresAt.toISOString() });
-  print(token);
-  note(paint("dim", `good until ${expiresAt.toISOString()}`, process.stderr));
-}
-
-interface Made {
-  readonly token: string;
-  readonly expiresAt: Date;
-}
-
-async function online(options: Options, env: Environment): Promise<Made> {
   const { externalId, kind } = options;
   const request = { externalId, kind: kindNamed(kind), ttl: durationFromMs(options.ttl * 1_000) };
   const { token, expiresAt } = await onGateway(options, env, (transport) =>
     createClient(EventService, transport).createWatchToken(request, { timeoutMs: 10_000 }),
   );
-  return { token, expiresAt: expiresAt ? timestampDate(expiresAt) : new Date() };
-}
-
-async function offline(options: Options, env: Environment): Promise<Made> {
-  const { WATCH_TOKEN_SECRET: secret } = readVariables(env, ["WATCH_TOKEN_SECRET"]);
-  if (secret === undefined) {
-    throw new ConfigError(
-      "WATCH_TOKEN_SECRET",
-      "is missing, accepted is a secret of at least 32 bytes",
-    );
-  }
-  const { externalId, kind, account = "default" } = options;
-  const expiresAtMs = (Math.floor(Date.now() / 1_000) + options.ttl) * 1_000;
-  const token = await createWatchTokens(new Secret(secret)).issue({
-    account,
-    kind: kindNamed(kind),
-    externalId,
-    expiresAtMs,
-  });
-  return { token, expiresAt: new Date(expiresAtMs) };
+  const until = expiresAt ? timestampDate(expiresAt).toISOString() : "";
+  if (options.json) return printJson({ token, expires_at: until });
+  print(token);
+  note(paint("dim", `good until ${until}`, process.stderr));
 }
 
 /** Parses a duration into seconds. @throws CommandError unless it is 1 s to 24 h */

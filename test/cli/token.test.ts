@@ -6,8 +6,7 @@ import { inTime } from "../until.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
-const secret = "a secret of at least thirty-two bytes";
-const gateway = ofSuite(() => startTestGateway({ WATCH_TOKEN_SECRET: secret }));
+const gateway = ofSuite(startTestGateway);
 
 /** The status of a browser's watch by this token. */
 async function watch(token: string, externalId: string): Promise<number> {
@@ -27,22 +26,6 @@ test("a running gateway issues a token for watching this payment and no other", 
   assert.ok(leftMs > 60_000 && leftMs <= 120_000, expires_at);
   assert.equal(await watch(token, "order-1"), 200);
   assert.equal(await watch(token, "order-2"), 403);
-});
-
-test("--offline issues a token with the gateway's secret, without a gateway", async () => {
-  const args = ["token", "--external-id", "order-1", "--offline"];
-  const made = await run(args, { env: { WATCH_TOKEN_SECRET: secret } });
-  assert.equal(made.code, 0);
-  assert.equal(await watch(made.out.trim(), "order-1"), 200);
-
-  const other = await run(args, { env: { WATCH_TOKEN_SECRET: `${secret}.` } });
-  assert.equal(await watch(other.out.trim(), "order-1"), 401);
-  for (const env of [{}, { WATCH_TOKEN_SECRET: "short" }]) {
-    const { code, err, out } = await run(args, { env });
-    assert.equal(code, 78);
-    assert.match(err, /^WATCH_TOKEN_SECRET: .*at least 32 bytes/);
-    assert.equal(out, "");
-  }
 });
 
 test("an unreachable gateway and another server end with 69", async () => {
