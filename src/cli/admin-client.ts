@@ -4,7 +4,7 @@ import { request as requestHttps } from "node:https";
 import { text as textOf } from "node:stream/consumers";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./command-error.ts";
-import { addCredentialOptions, agentOf, credentialOf, urlOption } from "./gateway-options.ts";
+import { agentOf, credentialOf, keyFileOption, urlOption } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
@@ -13,7 +13,6 @@ import { printable } from "./terminal.ts";
 /** The address of a gateway's admin listener, and the credential to send. */
 export interface AdminOptions {
   readonly adminUrl: string;
-  readonly key?: string;
   readonly keyFile?: string;
 }
 
@@ -22,16 +21,16 @@ the scope admin.`;
 
 /** Adds the options of `AdminOptions` to a command. */
 export function addAdminOptions(command: Command): Command {
-  return addCredentialOptions(
-    command.addOption(
+  return command
+    .addOption(
       urlOption(
         "--admin-url <url>",
         "the gateway's admin listener",
         "PAYMENTS_GATEWAY_ADMIN_URL",
         "http://127.0.0.1:4002",
       ),
-    ),
-  );
+    )
+    .addOption(keyFileOption());
 }
 
 export interface AdminAnswer {
@@ -53,7 +52,7 @@ export function createAskAdmin(
   signal: AbortSignal = interruption(),
 ): AskAdmin {
   const { adminUrl } = options;
-  const credential = credentialOf(options, env);
+  const credential = credentialOf(options.keyFile, env);
   const agent = agentOf(adminUrl, env);
   const start = adminUrl.startsWith("https:") ? requestHttps : requestHttp;
   return async (method, path) => {

@@ -16,7 +16,7 @@ export async function onGateway<T>(
   env: Environment,
   use: (transport: Transport) => Promise<T>,
 ): Promise<T> {
-  const credential = credentialOf(options, env);
+  const credential = credentialOf(options.keyFile, env);
   // TCP keep-alive detects a silently dead connection within seconds.
   const agent = agentOf(options.url, env, true);
   const transport = createConnectTransport({

@@ -10,34 +10,33 @@ import { type Environment, secretOfFile } from "./secrets.ts";
 /** The address of a running gateway, the credential to send, and the merchant account. */
 export interface GatewayOptions {
   readonly url: string;
-  readonly key?: string;
   readonly keyFile?: string;
   readonly account?: string;
 }
 
-export const credentialsHelp = `Who is asking: an API key or a JWT in PAYMENTS_GATEWAY_KEY (or the file that
-PAYMENTS_GATEWAY_KEY_FILE names), or --key-file; --key shows in the list of processes and in the
-shell's history. With https, PAYMENTS_GATEWAY_TLS_CA_FILE names the authorities to trust, and
+export const credentialsHelp = `Who is asking: an API key or a JWT in PAYMENTS_GATEWAY_KEY, or in the file of --key-file or
+PAYMENTS_GATEWAY_KEY_FILE. With https, PAYMENTS_GATEWAY_TLS_CA_FILE names the authorities to trust, and
 PAYMENTS_GATEWAY_TLS_CERT_FILE and PAYMENTS_GATEWAY_TLS_KEY_FILE the certificate to show (mTLS).`;
 
 /** Adds the options of `GatewayOptions` to a command. */
 export function addGatewayOptions(command: Command): Command {
-  return addCredentialOptions(
-    command.addOption(
+  return command
+    .addOption(
       urlOption(
         "--url <url>",
         "the gateway's rpc listener",
         "PAYMENTS_GATEWAY_URL",
         "http://127.0.0.1:4001",
       ),
-    ),
-  ).option("--account <name>", "merchant account (default: the usual one)");
+    )
+    .addOption(keyFileOption())
+    .option("--account <name>", "merchant account (default: the usual one)");
 }
 
-export function addCredentialOptions(command: Command): Command {
-  return command
-    .option("--key-file <file>", "file that holds an API key or a JWT")
-    .option("--key <key>", "API key or JWT; better in PAYMENTS_GATEWAY_KEY");
+export function keyFileOption(): Option {
+  return new Option("--key-file <file>", "file that holds an API key or a JWT").env(
+    "PAYMENTS_GATEWAY_KEY_FILE",
+  );
 }
 
 /** An option for a URL, which may also come from an environment variable; empty counts as unset. */
@@ -67,27 +66,20 @@ export function httpUrl(text: string): string {
 }
 
 /** The credential to send; undefined when none is given. */
-export function credentialOf(
-  { key, keyFile }: Pick<GatewayOptions, "key" | "keyFile">,
-  env: Environment,
-): string | undefined {
-  if (key !== undefined && keyFile !== undefined) throw wrongUsage("give --key or --key-file");
-  const fileOfEnv = env.PAYMENTS_GATEWAY_KEY_FILE || undefined;
-  const file = keyFile ?? (key || env.PAYMENTS_GATEWAY_KEY ? undefined : fileOfEnv);
-  const credential = file === undefined ? key || env.PAYMENTS_GATEWAY_KEY : secretOfFile(file);
+export function credentialOf(keyFile: string | undefined, env: Environment): string | undefined {
+  const credential = keyFile ? secretOfFile(keyFile) : env.PAYMENTS_GATEWAY_KEY;
   if (!credential || bearerText.test(credential)) return credential || undefined;
   throw wrongUsage("the key has invalid characters");
 }
 
 /**
- * The agent for requests to this URL, with the certificates that the environment names. Changed
- * files are in force for new connections. The caller closes an agent that keeps connections.
+ * The agent for requests to this URL, with the certificates that the environment names. The caller
+ * closes an agent that keeps connections.
  */
 export function agentOf(url: string, env: Environment, keepAlive = false): HttpAgent | HttpsAgent {
-  if (!url.startsWith("https:")) return new HttpAgent({ keepAlive });
-  const agent = new HttpsAgent({ keepAlive });
-  Object.defineProperties(agent.options, Object.getOwnPropertyDescriptors(tlsOf(env)));
-  return agent;
+  return url.startsWith("https:")
+    ? new HttpsAgent({ keepAlive, ...tlsOf(env) })
+    : new HttpAgent({ keepAlive });
 }
 
 /** @throws CommandError for files that cannot be used */

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { sendCallback } from "../gateway/callers.ts";
 import { serve } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
@@ -162,6 +165,9 @@ test("sends its key to the admin listener, and explains when the key is refused"
   const list = (env: Record<string, string>) =>
     run(["dead-letters", "list"], { env: { PAYMENTS_GATEWAY_ADMIN_URL: url, ...env } });
   assert.equal((await list({ PAYMENTS_GATEWAY_KEY: "k-admin" })).code, 0);
+  const file = join(directory(t), "key");
+  writeFileSync(file, "k-admin\n");
+  assert.equal((await list({ PAYMENTS_GATEWAY_KEY_FILE: file })).code, 0);
   for (const env of [{}, { PAYMENTS_GATEWAY_KEY: "k-other" }]) {
     const { code, err } = await list(env as Record<string, string>);
     assert.equal(code, 1);

@@ -4,10 +4,6 @@ import { request } from "node:http";
 import { createServer } from "node:https";
 import { describe, type TestContext, test } from "node:test";
 import type { TlsOptions } from "node:tls";
-import { createClient } from "@connectrpc/connect";
-import { onGateway } from "../../src/cli/gateway-client.ts";
-import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { scratch } from "../auth/issuer.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
@@ -15,8 +11,6 @@ import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
 import { placesOf, run as runAlone } from "./run.ts";
-
-const files = scratch();
 
 /** What a check of `check` says in this environment. */
 async function found(name: string, env: Record<string, string>, runIn = run) {
@@ -94,20 +88,6 @@ describe("commands at a gateway that asks for client certificates", () => {
       assert.match(ran.err, words);
     });
   }
-
-  test("take a changed certificate for their next connection", async () => {
-    const replace = (client: string) => ({
-      PAYMENTS_GATEWAY_TLS_CERT_FILE: files.write("crt", fixture(`${client}.crt`)),
-      PAYMENTS_GATEWAY_TLS_KEY_FILE: files.write("key", fixture(`${client}.key`)),
-    });
-    const env = { ...authority, ...replace("client-two") };
-    await onGateway({ url: gateway.rpcUrl }, env, async (transport) => {
-      const { listPayments } = createClient(PaymentService, transport);
-      await assert.rejects(listPayments({}));
-      replace("client-one");
-      await listPayments({});
-    });
-  });
 
   test("story shows it to a proxy in front of the admin listener", async (t) => {
     const proxy = await serve(t, mutual, gateway.adminUrl);
