@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { dataDirectoryOf, dataDirOption, onStore } from "./data-directory.ts";
+import { dataDirectoryOf } from "./data-directory.ts";
 import type { Environment } from "./secrets.ts";
 import { print } from "./terminal.ts";
 
@@ -18,12 +18,11 @@ export function configure(command: Command, env: Environment): void {
   command
     .description("Copies the state in DATA_DIR into one file, also while the gateway runs.")
     .argument("<file>", "the file to make; it must not be there yet")
-    .addOption(dataDirOption())
     .addHelpText("after", help)
-    .action(async (file: string, { dataDir }: { readonly dataDir?: string }) => {
-      const directory = dataDirectoryOf(dataDir, env);
+    .action(async (file: string) => {
+      const directory = dataDirectoryOf(env);
       const { backUp } = await import("../stores/sqlite/backup.ts");
-      const bytes = await onStore(() => backUp(directory, file));
+      const bytes = await backUp(directory, file);
       print(`${file}: ${(bytes / 1024 / 1024).toFixed(1)} MiB`);
     });
 }

@@ -37,13 +37,18 @@ async function report(error: unknown): Promise<ExitCode> {
     if (error.message) process.stderr.write(`error: ${error.message}\n`);
     return error.exitCode;
   }
-  const [{ ConfigError }, { loggable }] = await Promise.all([
+  const [{ ConfigError }, { StoreRefused }, { loggable }] = await Promise.all([
     import("../config/config-error.ts"),
+    import("../stores/sqlite/errors.ts"),
     import("../telemetry/loggable.ts"),
   ]);
   if (error instanceof ConfigError) {
     process.stderr.write(`${error.message}\n`);
     return exitCodes.config;
+  }
+  if (error instanceof StoreRefused) {
+    process.stderr.write(`error: ${error.about}: ${error.message}\n`);
+    return exitCodes.failed;
   }
   process.stderr.write(`${JSON.stringify(loggable(error), undefined, 2)}\n`);
   return exitCodes.failed;

@@ -3,7 +3,7 @@ import { redisTlsOf, redisVariables } from "../config/config.ts";
 import { readVariables } from "../config/environment.ts";
 import { Secret } from "../secrets/secret.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
-import { dataDirectoryOf, dataDirOption, onStore } from "./data-directory.ts";
+import { dataDirectoryOf } from "./data-directory.ts";
 import type { Environment } from "./secrets.ts";
 import { note, print } from "./terminal.ts";
 
@@ -21,24 +21,18 @@ password is better given as REDIS_URL or REDIS_URL_FILE, which no list of proces
 
 Examples:
   $ DATA_DIR=/var/lib/payments-gateway payments-gateway migrate --to redis://redis.example.com:6379
-  $ REDIS_URL_FILE=/run/secrets/redis-url payments-gateway migrate --data-dir /var/lib/gateway`;
-
-interface Options {
-  readonly to?: string;
-  readonly dataDir?: string;
-}
+  $ REDIS_URL_FILE=/run/secrets/redis-url DATA_DIR=/var/lib/gateway payments-gateway migrate`;
 
 export function configure(command: Command, env: Environment): void {
   command
     .description("Moves the state in DATA_DIR to Redis, for several gateways.")
     .option("--to <url>", "the Redis, as in REDIS_URL (default: REDIS_URL)")
-    .addOption(dataDirOption())
     .addHelpText("after", help)
-    .action((options: Options) => migrate(options, env));
+    .action(({ to }: { readonly to?: string }) => migrate(to, env));
 }
 
-async function migrate({ to, dataDir }: Options, env: Environment): Promise<void> {
-  const directory = dataDirectoryOf(dataDir, env);
+async function migrate(to: string | undefined, env: Environment): Promise<void> {
+  const directory = dataDirectoryOf(env);
   const values = readVariables(
     to === undefined ? env : { ...env, REDIS_URL: to, REDIS_URL_FILE: undefined },
     [...redisVariables, "REDIS_PREFIX", "EVENT_RETENTION"],
@@ -49,13 +43,11 @@ async function migrate({ to, dataDir }: Options, env: Environment): Promise<void
   }
   const { moveToRedis, MoveRefused } = await import("../app/move.ts");
   try {
-    const { accounts, calls, keys, warning } = await onStore(() =>
-      moveToRedis({
-        directory,
-        redis: { url: new Secret(url), prefix: values.REDIS_PREFIX, tls: redisTlsOf(values) },
-        retentionMs: values.EVENT_RETENTION,
-      }),
-    );
+    const { accounts, calls, keys, warning } = await moveToRedis({
+      directory,
+      redis: { url: new Secret(url), prefix: values.REDIS_PREFIX, tls: redisTlsOf(values) },
+      retentionMs: values.EVENT_RETENTION,
+    });
     for (const { name, events, letters } of accounts) {
       print(`${name}: ${events} events, ${letters} dead letters`);
     }

@@ -58,8 +58,8 @@ describe("payments-gateway backup", { timeout: 120_000 }, () => {
     const file = join(path, "copy.sqlite");
     writeFileSync(file, "an older copy");
     const data = join(path, "data");
-    const refused = async (...args: string[]) => {
-      const { code, err } = await run(["backup", ...args], { env: { DATA_DIR: data } });
+    const refused = async (copy: string) => {
+      const { code, err } = await run(["backup", copy], { env: { DATA_DIR: data } });
       assert.notEqual(code, 0);
       return err;
     };
@@ -70,7 +70,6 @@ describe("payments-gateway backup", { timeout: 120_000 }, () => {
       await refused(join(path, "no", "such", "file")),
       /no\/such\/file: cannot be written: .*ENOENT/,
     );
-    assert.match(await refused(join(path, "new"), "--data-dir", path), /has no gateway\.sqlite/);
     assert.deepEqual(readdirSync(path).sort(), ["copy.sqlite", "data"]);
     const { code, err } = await run(["backup", join(path, "new")]);
     assert.equal(code, 78);
