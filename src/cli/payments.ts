@@ -3,9 +3,9 @@ import { createClient, type Transport } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { duration } from "../config/kinds.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
+import { type ListedPayment, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
+import { type ListedPayout, PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { wrongUsage } from "./command-error.ts";
 import { onGateway } from "./gateway-client.ts";
 import {
@@ -66,27 +66,14 @@ export function configure(command: Command, env: Environment): void {
     .action((options: Options) => list(resource, options, env));
 }
 
-/** What a line shows of a payment or payout. */
-interface Listed {
-  readonly externalId: string;
-  readonly state: number;
-  readonly firstSeenAt?: Timestamp | undefined;
-  readonly updatedAt?: Timestamp | undefined;
-  readonly outcomeUnknown: boolean;
-  readonly needsOperator: boolean;
-}
+type Listed = ListedPayment | ListedPayout;
 
 interface Request {
   readonly states: never[];
-  readonly needsOperator?: boolean;
-  readonly firstSeenAfter?: Timestamp;
+  readonly needsOperator: boolean | undefined;
+  readonly firstSeenAfter: Timestamp | undefined;
   readonly newestFirst: true;
   readonly pageToken: string;
-}
-
-interface Page {
-  readonly listed: readonly Listed[];
-  readonly nextPageToken: string;
 }
 
 const timeoutMs = 10_000;
@@ -94,18 +81,18 @@ const timeoutMs = 10_000;
 const resources = {
   payments: {
     states: PaymentState as Readonly<Record<string, number>>,
-    async read(transport: Transport, request: Request): Promise<Page> {
+    async read(transport: Transport, request: Request) {
       const client = createClient(PaymentService, transport);
       const { payments, nextPageToken } = await client.listPayments(request, { timeoutMs });
-      return { listed: payments, nextPageToken };
+      return { listed: payments as Listed[], nextPageToken };
     },
   },
   payouts: {
     states: PayoutState as Readonly<Record<string, number>>,
-    async read(transport: Transport, request: Request): Promise<Page> {
+    async read(transport: Transport, request: Request) {
       const client = createClient(PayoutService, transport);
       const { payouts, nextPageToken } = await client.listPayouts(request, { timeoutMs });
-      return { listed: payouts, nextPageToken };
+      return { listed: payouts as Listed[], nextPageToken };
     },
   },
 } as const;
@@ -116,8 +103,9 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
   const request = {
     states: (options.state ?? []).map((name) => states[name.toUpperCase()]) as never[],
     newestFirst: true as const,
-    ...(options.needsOperator && { needsOperator: true }),
-    ...(options.since && { firstSeenAfter: timestampFromMs(Date.now() - options.since) }),
+    needsOperator: options.needsOperator,
+    firstSeenAfter:
+      options.since === undefined ? undefined : timestampFromMs(Date.now() - options.since),
   };
   const { limit = Number.POSITIVE_INFINITY } = options;
   let shown = 0;
