@@ -80,33 +80,14 @@ function replicas(
   min: MinReplicas,
   missing: string | undefined,
 ): Finding {
-  const { ok, failed, warning } = findings("redis replicas");
-  const roles = infos.map((info) => infoField(info, "role"));
-  if (roles.some((role) => role !== "master")) {
-    return failed("it is a replica, which accepts no writes", "name the master, or a Sentinel set");
-  }
+  const { ok, failed } = findings("redis replicas");
   const counts = infos.map((info) => Number(infoField(info, "connected_slaves") ?? 0));
   const fewest = Math.min(...counts);
-  if (missing !== undefined && (min === "all" || fewest >= min)) {
-    return failed(
-      `${fewest} connected, and a write would not count: ${missing}`,
-      "callbacks would be answered 503: allow the user ROLE, WAIT and CLUSTER, and see why a replica lags",
-    );
-  }
-  if (min === "all") {
-    return ok(`${fewest} connected, every one that could be promoted has to hold a write`);
-  }
   const found = `${fewest} connected, and REDIS_MIN_REPLICAS is ${min}`;
-  if (fewest > min && min > 0) {
-    return warning(
-      `${found}: a failover to another replica loses what only ${min} held`,
-      "set REDIS_MIN_REPLICAS to all",
-    );
-  }
-  if (fewest >= min) return ok(`${fewest} connected, REDIS_MIN_REPLICAS is ${min}`);
+  if (missing === undefined && (min === "all" || fewest >= min)) return ok(found);
   return failed(
-    `${found}: callbacks would be answered 503`,
-    "connect replicas, or lower REDIS_MIN_REPLICAS",
+    `${found}: a write would not count${missing === undefined ? "" : ` (${missing})`}`,
+    "callbacks would be answered 503: connect replicas, see why one lags, or allow the user ROLE, WAIT and CLUSTER",
   );
 }
 
