@@ -49,10 +49,12 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
     const infos = await Promise.all(servers.map((server) => within(answerMs, server.info())));
     const versions = [...new Set(infos.map((info) => infoField(info, "redis_version") ?? "?"))];
     const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";
+    // Before the scripts: a replica that refuses one ends the connection.
+    const durable = await durability(connection);
     const { finding, missing } = await scripts(connection, redis);
     return [
       ok(`connected, version ${versions.join(", ")}${nodes}`),
-      await durability(connection),
+      durable,
       replicas(infos, redis.minReplicas, missing),
       finding,
     ];
@@ -125,7 +127,7 @@ async function scripts(
 
 /** What a user of Redis needs. */
 const rights = ({ prefix }: { readonly prefix: string }) =>
-  `allow the user all commands, keys and channels that begin with ${prefix}:`;
+  `allow the user all commands, keys and channels that begin with ${prefix}:, at a primary`;
 
 /** What is wrong with TLS at the first address of REDIS_URL where anything is. */
 async function tlsFaultOf({ url, tls }: NonNullable<Config["redis"]>): Promise<string | undefined> {

@@ -256,6 +256,17 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
   for (const { all } of [forbidden, wrong]) assert.ok(!all.includes("canary"));
 });
 
+test("a Redis that is a replica is told as such", { skip: withoutRedis }, async (t) => {
+  const primary = await startRedis();
+  t.after(() => primary.close());
+  const replica = await startRedis([["replicaof", `127.0.0.1 ${primary.port}`]]);
+  t.after(() => replica.close());
+  const { code, said } = await check({ REDIS_URL: replica.url });
+  assert.equal(code, 1);
+  assert.match(said("redis"), /^ok: connected/);
+  assert.match(said("redis scripts"), /^failed: cannot be run: .*read only replica/);
+});
+
 test("the database in DATA_DIR is checked, and the process that has it open is named", async (t) => {
   const data = join(directory(t), "data");
   const look = () => check({ DATA_DIR: data });
