@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { readFileSync, statSync } from "node:fs";
 import { parseKeys } from "../auth/api-keys.ts";
+import { remoteKeySet } from "../auth/key-set.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../net/loopback.ts";
 import { systemCode } from "../net/system-errors.ts";
@@ -92,23 +93,20 @@ export function checkApiKeys({ auth }: Config): Finding {
   return ok(`${keys.size} in the file`);
 }
 
-/** Checks that the JWT issuer's keys can be fetched; `readWholeConfig` has read those in a file. */
+/** Fetches the JWT issuer's keys as the gateway does; `readWholeConfig` has read those in a file. */
 export async function checkKeySet({ auth }: Config): Promise<Finding> {
   const { ok, failed, skipped } = findings("JWT keys");
   const source = auth.jwt?.keySet;
   if (!source) return skipped("AUTH_MODE has no jwt");
   if ("file" in source) return ok("a key set in a file");
+  let problem: string | undefined;
+  const onProblem = (reason: string) => {
+    problem = reason;
+  };
+  const { keyOf } = remoteKeySet({ url: source.url, onProblem });
+  // Which key is asked for does not matter: the set is fetched for it.
+  await Promise.resolve(keyOf({ alg: "RS256" }, { payload: "", signature: "" })).catch(() => {});
+  if (problem === undefined) return ok("a key set at AUTH_JWKS_URL");
   const advice = "correct AUTH_JWKS_URL: without it no JWT can be verified";
-  try {
-    const signal = AbortSignal.timeout(5_000);
-    const response = await fetch(source.url, { redirect: "manual", signal });
-    if (response.status !== 200) return failed(`AUTH_JWKS_URL answers ${response.status}`, advice);
-    const { keys } = (await response.json()) as { keys?: { kty?: string }[] };
-    const public_ = keys?.filter(({ kty }) => kty === "RSA" || kty === "EC" || kty === "OKP") ?? [];
-    if (public_.length > 0) return ok(`${public_.length} at AUTH_JWKS_URL`);
-    return failed("AUTH_JWKS_URL has no public keys", advice);
-  } catch (error) {
-    const why = error instanceof SyntaxError ? "not JSON" : await faultOf(error, source.url);
-    return failed(`AUTH_JWKS_URL cannot be read: ${why}`, advice);
-  }
+  return failed(`AUTH_JWKS_URL cannot be read: ${problem}`, advice);
 }
