@@ -38,8 +38,9 @@ export function readVariables<N extends Name>(
       try {
         values[name] = read(env, name, (fact) => facts[fact]());
       } catch (error) {
-        if (!(error instanceof ConfigError)) throw error;
-        mistakes.set(name, error.message);
+        if (error instanceof FileProblem) mistakes.set(name, `${name}: ${error.message}`);
+        else if (error instanceof ConfigError) mistakes.set(name, error.message);
+        else throw error;
       }
     }
     return values[name] as Values[typeof name] | undefined;
@@ -76,7 +77,7 @@ function factsOf(env: Environment, lookUp: LookUp): Readonly<Record<Fact, () => 
   };
 }
 
-/** @throws ConfigError */
+/** @throws ConfigError, FileProblem */
 function read(env: Environment, name: Name, is: (fact: Fact) => boolean): unknown {
   const { kind, secret, required, readIf, ...variable }: Variable = variables[name];
   if (readIf && !is(readIf)) return undefined;
@@ -86,13 +87,8 @@ function read(env: Environment, name: Name, is: (fact: Fact) => boolean): unknow
     if (required) throw new ConfigError(name, `is missing, accepted is ${kind.accepts}`);
     return undefined;
   }
-  try {
-    const value = kind.read(text);
-    if (value !== undefined) return value;
-  } catch (error) {
-    if (error instanceof FileProblem) throw new ConfigError(name, error.message);
-    throw error;
-  }
+  const value = kind.read(text);
+  if (value !== undefined) return value;
   const got = secret ? "a value that is not shown" : JSON.stringify(text);
   throw new ConfigError(name, `got ${got}, accepted is ${kind.accepts}`);
 }
