@@ -27,9 +27,9 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
       "correct it: the payments service sends its callbacks there",
     );
   }
-  if (remote && addresses.every(isPrivate)) {
+  if (remote && addresses.every(isLoopback)) {
     return warning(
-      `${hostname} is an address of this machine or of a private network`,
+      `${hostname} is an address of this machine`,
       "the payments service sends its callbacks there: give the address that it can reach",
     );
   }
@@ -55,14 +55,6 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
       "fine before the gateway runs, or if this machine cannot reach the internet",
     );
   }
-}
-
-function isPrivate(address: string): boolean {
-  return (
-    isLoopback(address) ||
-    /^(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|0\.)/.test(address) ||
-    /^(::$|f[cd]|fe[89ab])/i.test(address)
-  );
 }
 
 const soonDays = 30;
