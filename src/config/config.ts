@@ -11,7 +11,7 @@ export type Config = ReturnType<typeof readConfig>;
 export type SandboxConfig = ReturnType<typeof readSandboxConfig>;
 
 /**
- * Reads the configuration.
+ * Reads the configuration. `variables.ts` says what each variable is for.
  * @throws ConfigError for all variables that are wrong or missing
  */
 export function readConfig(env: Environment) {
@@ -21,7 +21,6 @@ export function readConfig(env: Environment) {
     publicAddress: values.PUBLIC_ADDR,
     rpcAddress: values.RPC_ADDR,
     adminAddress: values.ADMIN_ADDR,
-    /** Lets operators in where callers need no credentials. */
     adminKey: values.ADMIN_KEY === undefined ? undefined : new Secret(values.ADMIN_KEY),
     /** TLS files of the rpc listener; without them it is cleartext. */
     tls: tlsOf(values),
@@ -46,12 +45,9 @@ export function readConfig(env: Environment) {
             url: new Secret(values.REDIS_URL),
             prefix: values.REDIS_PREFIX,
             tls: redisTlsOf(values),
-            /** Replicas that must hold a write; `all`: every one that could be promoted. */
             minReplicas: values.REDIS_MIN_REPLICAS,
-            /** Whether calls that move money are refused while Redis is away. */
             requiredForMoney: values.REDIS_REQUIRED_FOR_MONEY,
           },
-    /** Directory of the embedded store; never beside `redis`. */
     dataDirectory: values.DATA_DIR,
     rateLimit: {
       initialLimit: values.RATE_LIMIT_INITIAL,
@@ -67,7 +63,6 @@ export function readConfig(env: Environment) {
     auth: authOf(values),
     /** For callers of every kind; undefined: the defaults of `core/stream-limits.ts`. */
     maxStreamsPerCaller: values.MAX_STREAMS_PER_CALLER,
-    /** Bytes that all bodies and unread answers may hold together. */
     maxBufferedBytes: values.MAX_BUFFERED_BYTES,
     /** Calls in flight at once; undefined: no limit. */
     maxConcurrentCalls: values.MAX_CONCURRENT_CALLS || undefined,
@@ -75,11 +70,9 @@ export function readConfig(env: Environment) {
     maxConnections: values.MAX_CONNECTIONS || undefined,
     maxConnectionsPerAddress: values.MAX_CONNECTIONS_PER_ADDRESS || undefined,
     watchTokenSecret: values.WATCH_TOKEN_SECRET ? new Secret(values.WATCH_TOKEN_SECRET) : undefined,
-    /** Watch tokens signed with these are still valid. */
     watchTokenPreviousSecrets: values.WATCH_TOKEN_PREVIOUS_SECRETS.map((text) => new Secret(text)),
     corsOrigins: values.CORS_ORIGINS,
     graphqlIntrospection: values.GRAPHQL_INTROSPECTION,
-    /** Whether the schema has what a federation router needs. */
     graphqlSubgraph: values.GRAPHQL_SUBGRAPH,
     /** GraphQL documents by their ids, and whether all others are refused. */
     trustedDocuments: documents && {
@@ -88,26 +81,20 @@ export function readConfig(env: Environment) {
     },
     /** Undefined when reconciliation is off. */
     reconcileAfterMs: values.RECONCILE_AFTER || undefined,
-    /** A call that is not settled after this time is flagged for an operator. */
     reconcileGiveUpMs: values.RECONCILE_GIVE_UP,
     shutdown: {
-      /** Longest time of the whole shutdown. */
       timeoutMs: values.SHUTDOWN_TIMEOUT,
-      /** How long calls are still served after readiness fails, so that load balancers notice. */
       delayMs: values.SHUTDOWN_DELAY,
-      /** Longest time over which live streams are ended. */
       spreadMs: values.SHUTDOWN_SPREAD,
     },
     /** Undefined when no metrics are sent to a collector. */
     metrics: metricsOf(values),
     /** Undefined when nothing is traced. */
     tracing: tracingOf(values),
-    /** Longest silence on an event stream, and how often a WebSocket is pinged. */
     heartbeatMs: values.HEARTBEAT_INTERVAL,
     logLevel: values.LOG_LEVEL,
     /** Undefined: what suits standard output. */
     logFormat: values.LOG_FORMAT,
-    /** Whether records of calls name the external_id that a call is about. */
     logExternalIds: values.LOG_EXTERNAL_IDS,
     production: values.NODE_ENV === "production",
   };
