@@ -148,20 +148,14 @@ async function insistOnSandbox(
   transport: Parameters<typeof isSandboxBehind>[0],
   url: string,
 ): Promise<void> {
-  const refusal = (why: string) =>
-    new CommandError(`${why}: nothing was sent. Use --via callback, or --force if you know better`);
   try {
     if (await isSandboxBehind(transport)) return;
   } catch (error) {
-    if (!(error instanceof ConnectError)) throw error;
-    if (error.code === Code.PermissionDenied) {
-      throw refusal(
-        "the key lacks wallet:read, so it cannot be told that the upstream is the sandbox",
-      );
-    }
-    if (error.code !== Code.NotFound) throw error;
+    if (!(error instanceof ConnectError && error.code === Code.NotFound)) throw error;
   }
-  throw refusal(`the upstream of the gateway at ${url} is not the sandbox`);
+  throw new CommandError(
+    `the upstream of the gateway at ${url} is not the sandbox: nothing was sent. Use --via callback, or --force if you know better`,
+  );
 }
 
 async function byCallback(

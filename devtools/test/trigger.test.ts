@@ -106,6 +106,12 @@ test("a refused or undeliverable callback is reported", async () => {
   assert.equal(noGateway.code, 69);
 });
 
+test("what the gateway refuses is told in its words", async () => {
+  const { code, err } = await trigger("payment.success", "--account", "nowhere");
+  assert.equal(code, 1);
+  assert.match(err, /refuses \(PERMISSION_DENIED\): the merchant account .* is unknown/);
+});
+
 test("refuses addresses that are not on this machine, unless --force is given", async () => {
   for (const args of [
     ["--via", "sandbox", "--url", "http://payments.example:4001"],
