@@ -4,26 +4,19 @@ import { createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Begun, Intent, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
-import { UnreadableRecord } from "../../../src/ledger/record.ts";
-import { StoreUnavailable } from "../../../src/redis/ask.ts";
+import type { Begun, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
-import { accountKeys } from "../../../src/redis/keys.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { loadScript } from "../../../src/redis/script.ts";
 import { createWriter, type Writer } from "../../../src/redis/writer.ts";
-import { reportTo } from "../../../src/report.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
-import { startCuttingProxy } from "../../cutting-proxy.ts";
 import { listen } from "../../listen.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
-import { ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
-import { payment } from "../entries.ts";
 import { newCall, started } from "../new-call.ts";
 import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
 
@@ -56,57 +49,6 @@ describe("on Redis", { skip: withoutRedis }, () => {
     createRedisCalls({ ...options, redis, prefix: "", ...about });
   const key = { digest: "d", fingerprints: ["f"] };
 
-  it("does not begin a call that is over when its begin request arrives once more", async () => {
-    const prefix = randomUUID();
-    const [store, late, other] = [make({ prefix }), make({ prefix }), make({ prefix })];
-    const given = newCall({ key });
-    const begun = started(await store.begin("default", given));
-    const again = started(await late.begin("default", given));
-    assert.deepEqual(again, begun, "while it is open, it is the same one");
-    await store.end("default", begun, { state: "closed", key: "free" });
-    // A gateway that was suspended may repeat the request over another connection.
-    await assert.rejects(late.begin("default", given), StoreUnavailable);
-    assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
-    assert.equal((await other.begin("default", newCall({ key }))).kind, "started");
-  });
-
-  it("holds up no other payment for a record that it cannot read, until it can", async () => {
-    const prefix = randomUUID();
-    const unreadable = new Set<string>();
-    const report = reportTo({ unreadable: ({ record }) => void unreadable.add(record) });
-    const store = make({ prefix, report });
-    const begin = async (externalId: string) =>
-      started(await store.begin("default", newCall({ externalId })));
-    const calls = new Map<string, Intent>();
-    for (const id of ["damaged", "strange", "sound"]) calls.set(id, await begin(id));
-    const { client } = redis;
-    const { record } = accountKeys(prefix, "default");
-    const whole = await client.hgetall(record("payment:damaged"));
-    await client.hset(record("payment:damaged"), { t: "{", v: "1" });
-    await client.hset(record("payment:strange"), { t: '{"calls":{}}', v: "1" });
-
-    for (const call of calls.values()) await store.end("default", call, { state: "unknown" });
-    for (const externalId of ["damaged", "strange"]) {
-      await assert.rejects(begin(externalId), UnreadableRecord, externalId);
-      const callback = store.append("default", payment({ externalId }));
-      await assert.rejects(callback, UnreadableRecord, "its callback is to come again");
-    }
-    await begin("next");
-    const { intents } = await store.unsettled("default", 10);
-    assert.deepEqual(
-      intents.map(({ externalId }) => externalId),
-      ["sound"],
-    );
-    assert.deepEqual([...unreadable].sort(), ["payment:damaged", "payment:strange"]);
-
-    // What ended meanwhile is written as soon as it can be.
-    await client.hset(record("payment:damaged"), whole);
-    await until(async () => {
-      const known = await openCalls(store, "default", EventKind.PAYMENT, "damaged");
-      return known[0]?.state === "unknown";
-    });
-  });
-
   it("writes a call that a failed server has lost again, with its lock and key", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
@@ -128,56 +70,6 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.equal((await other.begin("default", newCall())).kind, "inFlight");
     assert.equal((await other.begin("default", newCall({ key }))).kind, "keyUnknown");
   });
-
-  const locked = async (store: IntentStore) =>
-    (await store.begin("default", newCall())).kind === "inFlight";
-
-  /** A call that began while Redis was away; `adopted` reconnects and waits until Redis has it. */
-  async function beganAlone(prefix: string) {
-    const proxy = await startCuttingProxy(server.url);
-    const apart = await connected(proxy.url.replace("http:", "redis:"));
-    const store = make({ prefix, redis: apart });
-    proxy.cut();
-    const begun = started(await beginsAlone(store));
-    return {
-      call: begun,
-      async adopted(other: IntentStore) {
-        proxy.mend();
-        const open = async () => await openCalls(other, "default", EventKind.PAYMENT, "order");
-        await until(async () => (await open()).some(({ id }) => id === begun.id));
-      },
-      async close() {
-        await store.close();
-        await apart.close();
-        await proxy.close();
-      },
-    };
-  }
-
-  it("begins no other call while an adopted call is open, though an older lock has expired", async (t) => {
-    const prefix = randomUUID();
-    const [brief, other] = [make({ prefix, giveUpMs: 1 }), make({ prefix })];
-    assert.equal((await brief.begin("default", newCall())).kind, "started");
-    const alone = closing(t, await beganAlone(prefix));
-    await alone.adopted(other);
-    assert.equal(await locked(other), true);
-  });
-
-  for (const first of ["adopted", "other"] as const) {
-    it(`keeps the lock of two open calls, one adopted, until both have ended (${first} first)`, async (t) => {
-      const prefix = randomUUID();
-      const other = make({ prefix });
-      const alone = closing(t, await beganAlone(prefix));
-      const held = started(await other.begin("default", newCall()));
-      await alone.adopted(other);
-      const calls = first === "adopted" ? [alone.call, held] : [held, alone.call];
-      for (const call of calls) {
-        assert.equal(await locked(other), true);
-        await other.end("default", call, { state: "closed", key: "keep" });
-      }
-      assert.equal(await locked(other), false);
-    });
-  }
 
   it("stores the answer of a key that a failed server has lost", async () => {
     const prefix = randomUUID();
@@ -358,21 +250,6 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     while (sockets.size < 2) {
       await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
     }
-  });
-
-  it("begins the calls of an account whose node serves while that of another account is away", async (t) => {
-    const cluster = closing(t, await startCluster(3, [["cluster-require-full-coverage", "no"]]));
-    const redis = closing(t, await connected(cluster.url));
-    const [store, other] = pairOn(t, { redis, answerMs: 500 });
-    const [one, two] = [
-      await ownerOf(cluster, accountKeys("p", "one").log),
-      await ownerOf(cluster, accountKeys("p", "two").log),
-    ];
-    assert.notEqual(one, two);
-    await cluster.nodes[one]?.kill();
-    await assert.rejects(store.begin("one", newCall()), { code: "UNAVAILABLE" });
-    assert.equal((await other.begin("two", newCall())).kind, "started");
-    assert.equal((await store.begin("two", newCall())).kind, "inFlight");
   });
 
   const refusing: [string, [string, ...string[]]][] = [
