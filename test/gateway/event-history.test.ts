@@ -75,25 +75,6 @@ test("a payout has an eventsConnection, also in the answer of requestPayout", as
   assert.deepEqual(edges[0], made);
 });
 
-test("an invalid page argument is refused by name, and the payment is answered", async () => {
-  await addEvents("refused", 0, 1, 2);
-  const { pageInfo } = await pageOf("payment", "refused", "first: 1");
-  for (const [args, path] of [
-    ["first: 0", "first"],
-    ["first: 101", "first"],
-    ['after: "nonsense"', "after"],
-    [`after: "${pageInfo.endCursor}", newestFirst: true`, "after"],
-  ]) {
-    const { data, errors } = await graphql(
-      gateway,
-      `{ payment(externalId: "refused") { externalId eventsConnection(${args}) { ${page} } } }`,
-    );
-    assert.deepEqual(data.payment, { externalId: "refused", eventsConnection: null });
-    const { code, fields } = errors?.[0].extensions ?? {};
-    assert.deepEqual([code, fields?.[0].path], ["BAD_USER_INPUT", path]);
-  }
-});
-
 test("an eventsConnection costs as much as its largest page may hold", async () => {
   const ofPage = (first: number) => `{ payment(externalId: "x") {
     eventsConnection(first: ${first}) { edges { node { payment {

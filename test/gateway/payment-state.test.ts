@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DescEnum } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentOperationSchema,
   PaymentStateSchema,
@@ -17,13 +16,7 @@ import { inTime } from "../until.ts";
 import { clientOf, dataOf, paymentRequest, sendCallback } from "./callers.ts";
 import { edges, watch } from "./watches.ts";
 
-const gateway = ofSuite(() =>
-  startTestGateway({
-    RECONCILE_AFTER: "200ms",
-    UPSTREAM_TIMEOUT: "1s",
-    PAYOUT_SUCCESS_STATUSES: "completed",
-  }),
-);
+const gateway = ofSuite(() => startTestGateway({ PAYOUT_SUCCESS_STATUSES: "completed" }));
 
 const rpc = () => clientOf(PaymentService, gateway);
 const nameOf = (desc: DescEnum, value: number) => desc.value[value]?.localName ?? `${value}`;
@@ -120,16 +113,4 @@ test("the state of a payout follows PAYOUT_SUCCESS_STATUSES", async () => {
     if (event) states.push(`${nameOf(PaymentStateSchema, event.state)} final=${event.final}`);
   }
   assert.deepEqual(states, ["PAID final=true"]);
-});
-
-test("the end of a payment whose callback is lost is asked for by operation info", async () => {
-  const externalId = "callback-lost";
-  const request = paymentRequest(externalId, "4000000000000697");
-  const { state, cursor } = await rpc().createPayment(request);
-  assert.equal(nameOf(PaymentStateSchema, state), "PENDING");
-  const rest = { externalId, afterCursor: cursor, untilFinal: true };
-  const sources: (EventSource | undefined)[] = [];
-  for await (const { event } of rpc().watchPayment(rest, inTime())) sources.push(event?.source);
-  assert.deepEqual(sources, [EventSource.RECONCILIATION]);
-  assert.equal((await standing(externalId))[0], "PAID");
 });

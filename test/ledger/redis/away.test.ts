@@ -122,25 +122,6 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await live.stop();
   });
 
-  it("delivers every event once, in order, while its connections are cut", async () => {
-    const server = await start();
-    const [a, b] = [await join(server), await join(server)];
-    const live = await reader(b.log);
-    for (let i = 0; i < 300; i++) {
-      if (i % 30 === 0) {
-        void server.command("CLIENT", "KILL", "TYPE", "normal").catch(() => {});
-        void server.command("CLIENT", "KILL", "TYPE", "pubsub").catch(() => {});
-      }
-      await insist(a.log, numbered(i));
-    }
-    await live.sees(300);
-    assert.deepEqual(
-      live.seen.map(({ externalId }) => externalId),
-      Array.from({ length: 300 }, (_, i) => `order-${i}`),
-    );
-    await live.stop();
-  });
-
   it("ends readers with CURSOR_EXPIRED, and refuses their cursors, after a flush of Redis", async () => {
     const server = await start();
     const states: FeedState[] = [];
