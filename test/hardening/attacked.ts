@@ -100,8 +100,11 @@ export function words({ grownMiB, cpuMs, healthMs, p99Ms, died }: Cost): string 
 
 let thirdParty: Worker | undefined;
 
+/** A gateway in a process of its own. */
+export type Attacked = Pick<Target, "rpc" | "admin" | "spawned">;
+
 /** Measures a process while it is attacked (Linux). */
-export async function costOf(target: Target, attack: () => Promise<unknown>): Promise<Cost> {
+export async function costOf(target: Attacked, attack: () => Promise<unknown>): Promise<Cost> {
   const { pid, exitCode } = target.spawned.child;
   if (exitCode !== null) throw new Error("the gateway is dead");
   await collected(target);
@@ -126,7 +129,7 @@ export async function costOf(target: Target, attack: () => Promise<unknown>): Pr
 }
 
 /** Resolves when the process is idle: what earlier attacks have left to do does not count. */
-async function collected({ spawned: { child } }: Target): Promise<void> {
+async function collected({ spawned: { child } }: Attacked): Promise<void> {
   for (let last = -1; last !== cpuMsOf(child.pid); ) {
     last = cpuMsOf(child.pid);
     await delay(100);

@@ -8,7 +8,7 @@ import { parentPort } from "node:worker_threads";
 
 /** How long it waited, in milliseconds. */
 export interface Waits {
-  /** The longest wait for `/healthz`. */
+  /** The longest wait for `/healthz`; infinite once it is not answered with 200. */
   readonly healthMs: number;
   /** 99% of its calls took at most this long. */
   readonly p99Ms: number;
@@ -50,6 +50,7 @@ async function ask({ rpc, admin }: Addresses): Promise<void> {
   session.close();
   calls.sort((a, b) => a - b);
   const p99Ms = calls[Math.floor(calls.length * 0.99)] ?? 0;
+  if (!isHealthy) healthMs = Infinity;
   parentPort?.postMessage({ healthMs, p99Ms, failed } satisfies Waits);
 }
 
