@@ -73,6 +73,12 @@ export const defects = defectsIn({
       brokenChecks: ["told of another payment", "one key, two requests"],
       shownBy: 11,
     },
+    "what a callback shows settles no call": {
+      line: "const appended = addEntry(change, draft, entry);\n  settleCalls(change, draft);",
+      instead: "const appended = addEntry(change, draft, entry);",
+      brokenChecks: ["settled late"],
+      shownBy: 29,
+    },
     "the note of a hold stays when the call was refused": {
       line: "record.holds = record.holds.filter((other) => other !== id);",
       instead: "if (!record.holds.includes(id)) record.holds.push(id);",
@@ -161,6 +167,14 @@ export const defects = defectsIn({
       line: "if (isRepeat && !changesHold) return",
       instead: "if (!entry.digest && isRepeat && !changesHold) return",
       brokenChecks: ["acknowledged, not in the log once"],
+      shownBy: 1,
+    },
+  },
+  "ledger/account.ts": {
+    "an event is stored without its state": {
+      line: "bytes: writeEvent(this.#options.seal, event, trace)",
+      instead: "bytes: writeEvent(this.#options.seal, { ...event, state: 0 }, trace)",
+      brokenChecks: ["shown otherwise than stored"],
       shownBy: 1,
     },
   },
@@ -351,6 +365,12 @@ export const defects = defectsIn({
       instead: "if (lost && (!told || known?.isGivenUp)) throw lost;",
       brokenChecks: ["charged, told as failed"],
       shownBy: "a payment failed, and the answer to the next call, which waits, is lost",
+    },
+    "a call waits though nobody asked it to": {
+      line: "if (until === WaitUntil.UNSPECIFIED) return",
+      instead: "if (until > WaitUntil.SETTLED) return",
+      brokenChecks: ["answered late"],
+      shownBy: "a confirmation is answered as pending while somebody asks",
     },
     "a deadline that passes during a wait denies the call": {
       line: "if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);",
