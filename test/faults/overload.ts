@@ -2,15 +2,10 @@ import assert from "node:assert/strict";
 import { after, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { paymentTold, postCallback } from "../gateway/callers.ts";
+import { startMoneyUpstream } from "../gateway/money-upstream.ts";
 import { password, type Serving, serveBefore } from "../gateway/serving.ts";
 import { killSpawned } from "../gateway/spawn.ts";
-import {
-  createCallers,
-  deadlineMs,
-  type Outcome,
-  quantile,
-  startAmpleUpstream,
-} from "../hardening/load.ts";
+import { createCallers, deadlineMs, type Outcome, quantile } from "../hardening/load.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 
 /**
@@ -48,7 +43,8 @@ interface Step {
 
 /** Runs a gateway through the loads and reports each; returns the figures by round. */
 async function run(t: TestContext, maxConcurrentCalls: string) {
-  const upstream = await startAmpleUpstream(20);
+  const upstream = await startMoneyUpstream(password, 100_000);
+  upstream.answerMs = 20;
   const gateway = await serveBefore(upstream.url, {
     RATE_LIMIT_INITIAL: "100000",
     RECONCILE_AFTER: "0",
@@ -99,8 +95,8 @@ async function run(t: TestContext, maxConcurrentCalls: string) {
     results.push({ peak, patient, triple: steps.at(-1) as Step });
   }
   callers.close();
-  upstream.close();
   await gateway.kill();
+  await upstream.close();
   return results;
 }
 

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { sign } from "../../src/wire/signature.ts";
 import { listen } from "../listen.ts";
@@ -9,9 +10,9 @@ export type MoneyUpstream = Awaited<ReturnType<typeof startMoneyUpstream>>;
 /**
  * A payments service that charges as soon as it has read a whole request, whatever happens to the
  * answer: it resets the connection if the external_id begins with `resetAfter`. It sends a callback
- * only when asked to resend it.
+ * only when asked to resend it. `limit` is the requests a second that it allows.
  */
-export async function startMoneyUpstream(password: string) {
+export async function startMoneyUpstream(password: string, limit = 2_000) {
   /** Number of payment requests that were read, by external_id. */
   const arrivals = new Map<string, number>();
   /** The same requests in order. `atMs` is when each was read, by `performance.now()`. */
@@ -20,7 +21,7 @@ export async function startMoneyUpstream(password: string) {
   let held: Promise<void> | undefined;
 
   const server = createServer(async (request, response) => {
-    response.setHeader("x-ratelimit-limit", 2_000);
+    response.setHeader("x-ratelimit-limit", limit);
     if (request.url?.endsWith("/payments/v1/new")) return await charge(request, response);
     if (upstream.down) return void request.socket.destroy();
     if (request.url?.endsWith("/callback/resend")) return await resend(request, response);
@@ -29,7 +30,7 @@ export async function startMoneyUpstream(password: string) {
 
   async function charge(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { socket } = request;
-    const body = await textOf(request);
+    const body = await text(request);
     const { external_id: externalId, callback_url: url } = JSON.parse(body) as Record<
       string,
       string
@@ -45,7 +46,7 @@ export async function startMoneyUpstream(password: string) {
   }
 
   async function resend(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { external_id: id = "" } = JSON.parse(await textOf(request)) as Record<string, string>;
+    const { external_id: id = "" } = JSON.parse(await text(request)) as Record<string, string>;
     if (!callbackUrls.has(id)) return notFound(response);
     end(response, 200, "{}");
     const body = new TextEncoder().encode(paymentOf(id));
@@ -106,10 +107,4 @@ function notFound(response: ServerResponse): void {
 
 function end(response: ServerResponse, status: number, body: string): void {
   response.writeHead(status, { "content-type": "application/json" }).end(body);
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const chunk of request) text += chunk;
-  return text;
 }

@@ -1,7 +1,5 @@
-import http from "node:http";
 import http2 from "node:http2";
 import { setTimeout as delay } from "node:timers/promises";
-import { listen } from "../listen.ts";
 
 /** Longest time that a caller waits for its answer. */
 export const deadlineMs = 1_000;
@@ -13,36 +11,6 @@ export interface Outcome {
   /** HTTP status; 0 for none. */
   readonly status: number;
   readonly ms: number;
-}
-
-/** A payments service with ample capacity, which answers every request after `answerMs`. */
-export async function startAmpleUpstream(answerMs: number) {
-  const server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-    let text = "";
-    request.on("data", (chunk) => {
-      text += chunk;
-    });
-    request.on("end", () => setTimeout(() => answer(response, text), answerMs));
-  });
-  return {
-    url: `http://127.0.0.1:${await listen(server)}`,
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
-}
-
-function answer(response: http.ServerResponse, request: string): void {
-  const { external_id } = JSON.parse(request);
-  response.writeHead(200, {
-    "content-type": "application/json",
-    "x-ratelimit-limit": 100_000,
-    "x-ratelimit-remaining": 100_000,
-    "x-ratelimit-reset": 0,
-  });
-  const details = { payment_id: `p-${external_id}`, status: "success" };
-  response.end(JSON.stringify({ external_id, operation: "payment", is_success: true, details }));
 }
 
 /** Callers of CreatePayment over a few HTTP/2 connections. */
