@@ -1,117 +1,77 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it, type TestContext } from "node:test";
-import { parseCallback } from "../../src/callbacks/parse-callback.ts";
-import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { test } from "node:test";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { connectRedis } from "../../src/redis/connect.ts";
-import { deriveKeyring } from "../../src/secrets/keyring.ts";
-import { Secret } from "../../src/secrets/secret.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
-import { createRedisLedger } from "../ledger/create.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { logRecords } from "../log-records.ts";
 import { startTestGateway } from "../start.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
-import { until } from "../until.ts";
-import { clientOf } from "./callers.ts";
+import { clientOf, paymentTold, sendCallback } from "./callers.ts";
 
-const callback = (externalId: string) =>
-  JSON.stringify({
-    external_id: externalId,
-    operation: "payment",
-    details: { payment_id: `p-${externalId}`, status: "success" },
-    payment_method: { type: "cc_token", cc_token: { token: `card-token-${externalId}` } },
-  });
-
-/** A dead letter that an earlier version of the gateway did not understand and this one does. */
-const letter = (externalId: string) => ({
-  id: `letter-${externalId}`,
-  kind: EventKind.PAYMENT,
-  body: Buffer.from(callback(externalId)).toString("base64"),
-  reason: "the body is not JSON",
-  receivedAtMs: 1_700_000_000_000,
-});
-
-describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout: 60_000 }, () => {
-  let redis: RedisServer;
-  before(async () => {
-    redis = await startRedis();
-    const connector = connectRedis(new Secret(redis.url), () => {});
-    const keyring = await deriveKeyring("default", [new Secret("old")]);
-    const keyringOf = () => keyring;
-    const log = createRedisLedger({
-      redis: connector,
-      prefix: "pgw",
-      retentionMs: 60_000,
-      keyringOf,
-    });
-    await until(async () => (await connector.client.ping()) === "PONG");
-    for (const id of ["rotated", "dropped"]) await log.letters.addDeadLetter("default", letter(id));
-    const { entry } = parseCallback(EventKind.PAYMENT, Buffer.from(callback("before")));
-    assert.ok(entry);
-    await log.append("default", entry);
-    await log.close();
-    await connector.close();
-  });
-  after(() => redis.close());
-
-  async function start(t: TestContext, password: string, previous: string) {
-    const logged: string[] = [];
+test("after a password change all is read while the old password is a previous one, then all but the secrets", async (t) => {
+  const DATA_DIR = directory(t);
+  const { log, records } = logRecords("error");
+  const serve = async (password: string, previous = "") => {
+    const env = { DATA_DIR, ALLOW_VOLATILE: "", UPSTREAM_PASSWORD: password };
     const gateway = await startTestGateway(
-      {
-        REDIS_URL: redis.url,
-        UPSTREAM_PASSWORD: password,
-        UPSTREAM_PREVIOUS_PASSWORDS: previous,
-      },
+      { ...env, UPSTREAM_PREVIOUS_PASSWORDS: previous },
       {},
-      createLogger("error", { write: (line) => logged.push(line) }),
+      log,
     );
-    t.after(() => gateway.stop());
     const json = async (path: string, method = "GET") => {
       const headers = { "content-type": "application/json" };
-      const response = await fetch(gateway.adminUrl + path, { method, headers });
-      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+      const response = await fetch(`${gateway.adminUrl}/dead-letters${path}`, { method, headers });
+      return { status: response.status, body: await response.json() };
     };
-    await until(async () => (await json("/dead-letters")).status === 200);
     return {
-      logged,
+      ...{ gateway, json },
       async tokenOf(externalId: string) {
         const { payment } = await clientOf(PaymentService, gateway).getPayment({ externalId });
         assert.equal(payment?.externalId, externalId);
         return payment.paymentMethod?.ccToken?.token;
       },
-      look: (id: string) => json(`/dead-letters/default/letter-${id}`),
-      replay: (id: string) => json(`/dead-letters/default/letter-${id}/replay`, "POST"),
-      counted: async (what: string) =>
+      tell: (externalId: string) =>
+        sendCallback(
+          gateway,
+          {
+            ...paymentTold(externalId),
+            payment_method: { type: "cc_token", cc_token: { token: `token of ${externalId}` } },
+          },
+          { password },
+        ),
+      locked: async (what: string) =>
         (await scrapeOf(gateway)).sum("sealed_locked_total", { what }),
     };
-  }
+  };
 
-  it("reads and replays all after a password change while the old password is a previous one", async (t) => {
-    const { look, replay, tokenOf, counted, logged } = await start(t, "new", "old");
-    assert.equal(await tokenOf("before"), "card-token-before");
-    assert.equal((await look("rotated")).body.body, letter("rotated").body);
-    assert.deepEqual(await replay("rotated"), { status: 200, body: { outcome: "stored" } });
-    assert.equal(await tokenOf("rotated"), "card-token-rotated");
-    assert.equal((await look("rotated")).status, 404);
-    assert.deepEqual([await counted("event"), await counted("dead_letter"), logged], [0, 0, []]);
-  });
+  const before = await serve("old");
+  await before.tell("before");
+  await sendCallback(before.gateway, "not JSON", { password: "old" });
+  const { id } = (await before.json("")).body.dead_letters[0];
+  const letter = `/default/${id}`;
+  await before.gateway.stop();
 
-  it("serves events without their secrets once the old password is dropped, and logs it", async (t) => {
-    const { look, replay, tokenOf, counted, logged } = await start(t, "new", "");
-    assert.equal(await tokenOf("before"), undefined);
-    assert.equal(await tokenOf("rotated"), "card-token-rotated");
-    assert.equal(await counted("event"), 1);
+  const during = await serve("new", "old");
+  await during.tell("during");
+  assert.equal(await during.tokenOf("before"), "token of before");
+  const body = Buffer.from("not JSON").toString("base64");
+  assert.equal((await during.json(letter)).body.body, body);
+  assert.deepEqual([await during.locked("event"), await during.locked("dead_letter")], [0, 0]);
+  assert.deepEqual(records, []);
+  await during.gateway.stop();
 
-    const { status, body } = await look("dropped");
-    assert.deepEqual([status, body.locked, body.body], [200, true, undefined]);
-    assert.equal(body.reason, letter("dropped").reason);
-    assert.deepEqual(await replay("dropped"), { status: 422, body: { outcome: "locked" } });
-    assert.equal((await look("dropped")).status, 200, "it stays");
-    assert.ok((await counted("dead_letter")) > 2);
-    const told = logged.map((line) => JSON.parse(line)).map(({ account, what }) => [account, what]);
-    assert.deepEqual(told.toSorted(), [
-      ["default", "dead_letter"],
-      ["default", "event"],
-    ]);
-  });
+  const dropped = await serve("new");
+  t.after(() => dropped.gateway.stop());
+  assert.equal(await dropped.tokenOf("before"), undefined);
+  assert.equal(await dropped.tokenOf("during"), "token of during");
+  const { status, body: shown } = await dropped.json(letter);
+  assert.deepEqual([status, shown.locked, shown.body], [200, true, undefined]);
+  const replay = await dropped.json(`${letter}/replay`, "POST");
+  assert.deepEqual(replay, { status: 422, body: { outcome: "locked" } });
+  assert.equal((await dropped.json(letter)).status, 200, "it stays");
+  assert.equal(await dropped.locked("event"), 1);
+  assert.ok((await dropped.locked("dead_letter")) > 2);
+  assert.deepEqual(records.map(({ account, what }) => [account, what]).toSorted(), [
+    ["default", "dead_letter"],
+    ["default", "event"],
+  ]);
 });

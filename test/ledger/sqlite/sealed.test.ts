@@ -102,39 +102,4 @@ describe("secrets that are encrypted", { timeout: 60_000 }, () => {
     assert.deepEqual(locked, []);
     await close();
   });
-
-  it("stay readable after a password change; dropping the old password loses only the secrets", async (t) => {
-    const path = directory(t);
-    const before = await open(path, "old");
-    await before.log.append("shop", paidByCard());
-    await before.log.letters.addDeadLetter("shop", unread("l-1"));
-    await before.close();
-
-    const during = await open(path, "new", "old");
-    await during.log.append("shop", paidByCard({ externalId: "order-2", paymentId: "p-2" }));
-    await during.log.letters.addDeadLetter("shop", unread("l-2"));
-    assert.deepEqual(await during.tokens(2), [cardToken, cardToken]);
-    assert.deepEqual(await lettersOf(during.log, "shop"), [unread("l-1"), unread("l-2")]);
-    assert.deepEqual(during.locked, []);
-    await during.close();
-
-    const dropped = await open(path, "new");
-    assert.deepEqual(await dropped.tokens(2), [undefined, cardToken]);
-    assert.deepEqual(dropped.locked, ["shop event"]);
-    const state = await dropped.log.snapshot("shop", EventKind.PAYMENT, "order-1");
-    assert.equal(state?.operations[0]?.status, "success");
-    assert.equal(tokenOf(state?.operations[0]?.event), undefined);
-    const { body: _, ...locked } = unread("l-1");
-    assert.deepEqual(await lettersOf(dropped.log, "shop"), [locked, unread("l-2")]);
-    assert.deepEqual(dropped.locked, ["shop event", "shop event", "shop dead_letter"]);
-    await dropped.close();
-
-    const old = await open(path, "old");
-    assert.deepEqual(
-      await old.tokens(2),
-      [cardToken, undefined],
-      "what was written since is locked",
-    );
-    await old.close();
-  });
 });
