@@ -20,7 +20,7 @@ import { tooComplex } from "./operation-shape.ts";
 import { asRequestErrors, RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
 import { type Show, shareResults } from "./shared-results.ts";
-import { faultsOfVariables, type Variables, variablesOf } from "./variables.ts";
+import { type Variables, valuesOf } from "./variables.ts";
 
 export type PreparedOperation = ReturnType<typeof prepareOperation>;
 
@@ -37,7 +37,8 @@ export function prepareOperation(
   const fields = rootFieldsOf(document, node);
   const isAmbiguous = node.operation === "mutation" && fields.size > 1;
   const rootFields = [...new Set(fields.values())].sort();
-  const variables = variablesOf(schema, node);
+  const { variableDefinitions = [] } = node;
+  const names = variableDefinitions.map(({ variable }) => variable.name.value);
   /** Undefined while unknown, and if it depends on variables. */
   let knownCost: number | undefined;
   let executeCompiled: ExecuteCompiled | undefined;
@@ -67,13 +68,13 @@ export function prepareOperation(
       given: Variables,
       { idempotencyKey }: Pick<Call, "idempotencyKey">,
     ): readonly GraphQLError[] {
-      const faults = faultsOfVariables(variables, given);
-      if (faults.length > 0) return faults;
+      const valued = valuesOf(schema, node, given);
+      if ("errors" in valued) return valued.errors;
       if (costWith(given) > limits.cost) {
         const what = "ask for fewer objects, or less of each";
         return [tooComplex(`may cost more than ${limits.cost}: ${what}`)];
       }
-      if (idempotencyKey === undefined || !isAmbiguous) return faults;
+      if (idempotencyKey === undefined || !isAmbiguous) return [];
       const message = "Idempotency-Key goes with one mutation: send them one by one";
       return [new RequestError(message, "BAD_USER_INPUT", { status: 400 })];
     },
@@ -94,7 +95,7 @@ export function prepareOperation(
     /** The variables that it declares. Others, up to a megabyte, would be kept with a stream. */
     declared(given: Variables): Variables {
       return Object.fromEntries(
-        variables.flatMap(({ name }) => (Object.hasOwn(given, name) ? [[name, given[name]]] : [])),
+        names.flatMap((name) => (Object.hasOwn(given, name) ? [[name, given[name]]] : [])),
       );
     },
 

@@ -1,163 +1,65 @@
 import {
-  type GraphQLEnumType,
-  type GraphQLInputField,
-  type GraphQLInputObjectType,
-  type GraphQLInputType,
-  type GraphQLScalarType,
+  GraphQLError,
   type GraphQLSchema,
-  isEnumType,
-  isInputObjectType,
-  isInputType,
-  isListType,
-  isNonNullType,
-  isRequiredInputField,
+  getVariableValues,
   type OperationDefinitionNode,
-  typeFromAST,
-  type VariableDefinitionNode,
+  type VariableValues,
 } from "graphql";
 import { limits } from "./limits.ts";
-import { RequestError } from "./request-error.ts";
+import { asRequestErrors, RequestError } from "./request-error.ts";
+import { withoutValues } from "./without-values.ts";
 
 export type Variables = Readonly<Record<string, unknown>>;
 
-/** A variable that an operation declares. */
-interface Variable {
-  readonly name: string;
-  readonly type: GraphQLInputType;
-  readonly definition: VariableDefinitionNode;
-}
-
-/** The variables of an operation. GraphQL.js reports those whose type is not an input type. */
-export function variablesOf(
+/** The values of an operation's variables, or the errors with which it is refused for them. */
+export function valuesOf(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,
-): readonly Variable[] {
-  return variableDefinitions.flatMap((definition) => {
-    const type = typeFromAST(schema, definition.type);
-    return isInputType(type) ? { name: definition.variable.name.value, type, definition } : [];
+  given: Variables,
+): { readonly values: VariableValues } | { readonly errors: readonly GraphQLError[] } {
+  for (const nodes of variableDefinitions) {
+    const name = nodes.variable.name.value;
+    const fault = Object.hasOwn(given, name) ? faultOf(given[name], "") : undefined;
+    if (fault === undefined) continue;
+    const message = `Variable "$${name}" has invalid value${fault}`;
+    const options = { status: 400, ofGraphql: true, nodes };
+    return { errors: [new RequestError(message, "BAD_USER_INPUT", options)] };
+  }
+  const coerced = getVariableValues(schema, variableDefinitions, given, {
+    maxErrors: limits.faults,
+    // A name that a caller made up may be data: it is compared with no other.
+    hideSuggestions: true,
   });
+  if (coerced.variableValues) return { values: coerced.variableValues };
+  // Beyond `maxErrors` stands one more, which says so.
+  const errors = coerced.errors.slice(0, limits.faults);
+  const shown = errors.map((error) => {
+    const { originalError } = error;
+    return withoutValues(originalError instanceof GraphQLError ? originalError : error, error);
+  });
+  return asRequestErrors(shown);
 }
 
 /**
- * The errors of an operation's variables, at most `limits.faults`. Runs before GraphQL.js checks
- * them, since each of its errors quotes the value that was sent.
+ * Where a value holds what JSON cannot carry, and what is wrong there; undefined if nowhere. No type
+ * takes such a value, but those of GraphQL.js do not look: a number beyond 2^53 has lost its last
+ * digits, and as an ID would name something else.
  */
-export function faultsOfVariables(
-  variables: readonly Variable[],
-  given: Variables,
-): RequestError[] {
-  const faults = new Faults();
-  for (const variable of variables) {
-    const { name, type } = variable;
-    // GraphQL.js reports required variables that are absent.
-    if (!Object.hasOwn(given, name)) continue;
-    faults.variable = variable;
-    check(given[name], type, name, faults);
-    if (faults.isFull) break;
-  }
-  return faults.errors;
-}
-
-/** The first errors of an operation's variables. Checks stop when it is full. */
-class Faults {
-  readonly errors: RequestError[] = [];
-  /** The one that is checked. */
-  variable: Variable | undefined;
-
-  get isFull(): boolean {
-    return this.errors.length >= limits.faults;
-  }
-
-  add(path: string, what: string): void {
-    if (this.isFull || !this.variable) return;
-    const { name, definition: nodes } = this.variable;
-    const message = `Variable "$${name}" is invalid at "${path}": ${what}`;
-    const options = { status: 400, ofGraphql: true, nodes };
-    this.errors.push(new RequestError(message, "BAD_USER_INPUT", options));
-  }
-}
-
-function check(value: unknown, type: GraphQLInputType, path: string, faults: Faults): void {
-  if (isNonNullType(type)) {
-    if (value === null || value === undefined) faults.add(path, "must not be null");
-    else check(value, type.ofType, path, faults);
-  } else if (value === null || value === undefined) {
-    return;
-  } else if (isListType(type)) {
-    if (Array.isArray(value)) checkItems(value, type.ofType, path, faults);
-    else check(value, type.ofType, path, faults);
-  } else if (isInputObjectType(type)) {
-    checkObject(value, type, path, faults);
-  } else {
-    const what = faultOfLeaf(value, type);
-    if (what !== undefined) faults.add(path, what);
-  }
-}
-
-function checkItems(
-  items: readonly unknown[],
-  type: GraphQLInputType,
-  path: string,
-  faults: Faults,
-): void {
-  for (let index = 0; index < items.length && !faults.isFull; index++) {
-    check(items[index], type, `${path}[${index}]`, faults);
-  }
-}
-
-function faultOfLeaf(
-  value: unknown,
-  type: GraphQLScalarType | GraphQLEnumType,
-): string | undefined {
+function faultOf(value: unknown, path: string): string | undefined {
+  const where = path && ` at ${path}`;
   if (typeof value === "string" && !value.isWellFormed()) {
-    return "is not well-formed Unicode: half of a surrogate pair stands alone";
+    return `${where}: half of a surrogate pair stands alone, which is not Unicode`;
   }
-  // JSON has lost its last digits; a literal in the document keeps them.
-  if (typeof value === "number" && type.name === "ID" && !Number.isSafeInteger(value)) {
-    return "ID takes a string: a JSON number does not keep all digits";
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    return `${where}: a JSON number this large does not keep its digits: send a string`;
   }
-  try {
-    if (type.coerceInputValue(value, true) !== undefined) return undefined;
-  } catch (error) {
-    // Messages of our own scalars quote no value; those of the built-in scalars do.
-    if (!isEnumType(type) && !builtIn.has(type.name) && error instanceof Error) {
-      return error.message;
-    }
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [key, item] of Object.entries(value)) {
+    const at = Array.isArray(value) ? `[${key}]` : namedOf(key) && `.${key}`;
+    const fault = faultOf(item, path + at);
+    if (fault !== undefined) return fault;
   }
-  return isEnumType(type) ? `is not a value of ${type.name}` : `${type.name} expected`;
-}
-
-const builtIn: ReadonlySet<string> = new Set(["Int", "Float", "String", "Boolean", "ID"]);
-
-function checkObject(
-  value: unknown,
-  type: GraphQLInputObjectType,
-  path: string,
-  faults: Faults,
-): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    faults.add(path, `${type.name} expected, an object`);
-    return;
-  }
-  const given = value as Variables;
-  const fields = type.getFields();
-  let count = 0;
-  for (const key in given) {
-    count += 1;
-    if (Object.hasOwn(fields, key)) continue;
-    faults.add(path, `${type.name} has no such field${namedOf(key)}`);
-  }
-  for (const name in fields) {
-    if (faults.isFull) return;
-    const field = fields[name] as GraphQLInputField;
-    if (Object.hasOwn(given, name)) check(given[name], field.type, `${path}.${name}`, faults);
-    else if (isRequiredInputField(field)) faults.add(`${path}.${name}`, "is required");
-  }
-  if (!type.isOneOf) return;
-  const values = Object.values(given);
-  if (count !== 1 || values[0] === null) {
-    faults.add(path, `${type.name} takes exactly one field, which is not null`);
-  }
+  return undefined;
 }
 
 /** A key in a message. One that is no GraphQL name of up to 64 characters is misplaced data. */

@@ -4,10 +4,14 @@ import { GraphQLError } from "graphql";
  * The error without the values in its message. GraphQL.js quotes the values that it rejects, even
  * whole input objects: a card number that was sent as a number would appear in the response and in
  * logs. Names of types, fields and variables stay.
+ * @param located the same error with its place, which may stand before its message
  */
 export function withoutValues(error: GraphQLError, located: GraphQLError): GraphQLError {
   const { originalError: _, http, ...extensions } = { ...error.extensions, ...located.extensions };
-  return new GraphQLError(cut(located.message), {
+  const place = located.message.endsWith(error.message)
+    ? located.message.slice(0, -error.message.length)
+    : "";
+  return new GraphQLError(place + cut(place ? error.message : located.message), {
     ...(located.nodes && { nodes: located.nodes }),
     ...(located.source && { source: located.source }),
     ...(located.positions && { positions: located.positions }),
@@ -44,14 +48,12 @@ function withoutQuote(message: string): string {
     const at = message.lastIndexOf(" does not exist in ");
     if (at >= 0) return `The value${message.slice(at)}`;
   }
-  const invalid = firstOf(message, [" got invalid value ", " has invalid value "]);
   const unfit = firstOf(message, [" cannot represent "]);
   const asked = firstOf(message, ["? Found: "]);
   const found = firstOf(message, [", found: ", ". Found: ", "; found: "]);
   const strange = strangeField(message);
-  const end = Math.min(invalid, unfit, asked, found, strange);
+  const end = Math.min(unfit, asked, found, strange);
   if (end === message.length) return message;
-  if (end === invalid) return `${message.slice(0, end)} has an invalid value.`;
   if (end === unfit) return `${message.slice(0, firstOf(message, [":"], end))}.`;
   if (end === strange) return `${message.slice(0, end)} not to include unknown fields.`;
   return `${message.slice(0, end)}${end === asked ? "?" : "."}`;

@@ -145,27 +145,28 @@ test("half of a surrogate pair is refused with the path in its variable", async 
   const gateway = await serve(t);
   const half = "pay \ud83d";
   const cases: [query: string, variables: Record<string, unknown>, path: string][] = [
-    ["query($id: ID!) { payment(externalId: $id) { id } }", { id: half }, "id"],
-    ["query($ids: String) { walletItems(optionId: $ids) { name } }", { ids: half }, "ids"],
+    ["query($id: ID!) { payment(externalId: $id) { id } }", { id: half }, ""],
+    ["query($ids: String) { walletItems(optionId: $ids) { name } }", { ids: half }, ""],
     [
       "mutation($i: ConfirmPaymentInput!) { confirmPayment(input: $i) { __typename } }",
       { i: { externalId: "e", payload: half } },
-      "i.payload",
+      " at .payload",
     ],
     [
       "subscription($k: [EventKind!]) { events(kinds: $k) { cursor } }",
       { k: ["PAYMENT", half] },
-      "k[1]",
+      " at [1]",
     ],
-    ["subscription($a: String) { events(after: $a) { cursor } }", { a: half }, "a"],
+    ["subscription($a: String) { events(after: $a) { cursor } }", { a: half }, ""],
   ];
   for (const [query, variables, path] of cases) {
     const { data, errors } = await gateway.run(query, variables);
     assert.equal(data, undefined);
     assert.equal(errors.length, 1, JSON.stringify(errors));
     assert.equal(errors[0].extensions.code, "BAD_USER_INPUT");
-    assert.ok(errors[0].message.includes(`is invalid at "${path}": `), errors[0].message);
-    assert.ok(errors[0].message.startsWith(`Variable "$${path.split(/\W/)[0]}" `));
+    const [name] = Object.keys(variables);
+    const beginning = `Variable "$${name}" has invalid value${path}: half of a surrogate pair `;
+    assert.ok(errors[0].message.startsWith(beginning), errors[0].message);
   }
   assert.deepEqual(gateway.seen(), []);
   assert.doesNotMatch(gateway.logged(), /INTERNAL_SERVER_ERROR/);
@@ -180,14 +181,16 @@ test("an ID that JSON cannot keep as a number is refused, not taken for another 
     },
   });
   const query = "query($id: ID!) { payment(externalId: $id) { state } }";
-  for (const id of [2 ** 53, 1e21, 1.5]) {
+  const tooLarge = "a JSON number this large does not keep its digits: send a string";
+  for (const [id, what] of [
+    [2 ** 53, tooLarge],
+    [1e21, tooLarge],
+    [1.5, "ID cannot represent value."],
+  ]) {
     const { errors } = await gateway.run(query, { id });
     assert.deepEqual(
       errors.map(({ message }: { message: string }) => message),
-      [
-        'Variable "$id" is invalid at "id": ID takes a string: a JSON number does not keep all ' +
-          "digits",
-      ],
+      [`Variable "$id" has invalid value: ${what}`],
     );
   }
   assert.deepEqual(asked, []);
@@ -204,6 +207,9 @@ test("at most ten faults in variables are reported, each with its path", async (
     for (const { extensions } of errors) assert.equal(extensions.code, "BAD_USER_INPUT");
     return errors.map(({ message }: { message: string }) => message).sort();
   };
+  const notOne =
+    'Within OneOf Input Object type "PaymentMethodDetailsInput", exactly one field must be ' +
+    "specified, and the value for that field must be non-null.";
   assert.deepEqual(
     await told({
       amout: "1",
@@ -216,18 +222,19 @@ test("at most ten faults in variables are reported, each with its path", async (
       products: [{ netAmount: "1", taxGroup: "x" }],
     }),
     [
-      'Variable "$i" is invalid at "i": CreatePaymentInput has no such field "amout"',
-      'Variable "$i" is invalid at "i.externalId": ID expected',
-      'Variable "$i" is invalid at "i.amount": Decimal takes a string, such as "10.10": a JSON ' +
-        "number does not keep its digits",
-      'Variable "$i" is invalid at "i.currency": is required',
-      'Variable "$i" is invalid at "i.mode": is not a value of PaymentMode',
-      'Variable "$i" is invalid at "i.paymentMethod.method": PaymentMethodDetailsInput takes ' +
-        "exactly one field, which is not null",
-      'Variable "$i" is invalid at "i.products[0].taxGroup": Int expected',
-      'Variable "$i" is invalid at "i.confirm": Boolean expected',
-      'Variable "$i" is invalid at "i.customer": PaymentCustomerInput expected, an object',
-    ].sort(),
+      ': Expected value of type "CreatePaymentInput" not to include unknown field "amout".',
+      ': Expected value of type "CreatePaymentInput" to include required field "currency".',
+      " at .externalId: ID cannot represent value.",
+      ' at .amount: Decimal takes a string, such as "10.10": a JSON number does not keep its digits',
+      ' at .mode: The value does not exist in "PaymentMode" enum.',
+      ` at .paymentMethod.method: ${notOne}`,
+      ` at .paymentMethod.method.cc: ${notOne}`,
+      " at .products[0].taxGroup: Int cannot represent non-integer value.",
+      " at .confirm: Boolean cannot represent a non boolean value.",
+      ' at .customer: Expected value of type "PaymentCustomerInput" to be an object.',
+    ]
+      .map((what) => `Variable "$i" has invalid value${what}`)
+      .sort(),
   );
   const many = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`a${n}`, 1]));
   assert.equal((await told(many)).length, 10);

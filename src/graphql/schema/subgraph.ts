@@ -158,7 +158,7 @@ function keyOf(representation: unknown, index: number, accounts: ReadonlySet<str
 }
 
 function isText(value: unknown): value is string {
-  return typeof value === "string" && value !== "" && value.isWellFormed();
+  return typeof value === "string" && value !== "";
 }
 
 /**
