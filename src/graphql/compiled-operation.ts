@@ -1,18 +1,21 @@
 import {
   type DocumentNode,
-  type ExecutionArgs,
+  defaultFieldResolver,
+  defaultTypeResolver,
   type ExecutionResult,
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLAbstractType,
   GraphQLError,
   type GraphQLField,
+  GraphQLIncludeDirective,
   type GraphQLObjectType,
   type GraphQLOutputType,
   type GraphQLResolveInfo,
   type GraphQLSchema,
+  GraphQLSkipDirective,
   getArgumentValues,
-  getVariableValues,
+  getDirectiveValues,
   isAbstractType,
   isLeafType,
   isListType,
@@ -22,97 +25,103 @@ import {
   locatedError,
   type OperationDefinitionNode,
   responsePathAsArray,
+  type SelectionNode,
   type SelectionSetNode,
   typeFromAST,
+  type VariableValues,
+  visit,
 } from "graphql";
 import { fragmentsOf } from "./root-fields.ts";
 
 /**
- * Executes one operation. Returns undefined, with nothing executed, if GraphQL.js must report that
- * its variables are invalid.
+ * A query, a mutation, or a subscription with the way its events are shown. The values of its
+ * variables are those of GraphQL.js.
  */
-export type ExecuteCompiled = (
-  args: Pick<ExecutionArgs, "contextValue" | "variableValues">,
-) => Promise<ExecutionResult> | undefined;
+export interface CompiledOperation {
+  /** @param source what the root fields read from: the event of a subscription */
+  execute(values: VariableValues, context: unknown, source?: unknown): Promise<ExecutionResult>;
+  /** The `data` of a result; undefined if it is not there at once and in full. */
+  dataAtOnce(values: VariableValues, context: unknown, source: unknown): Fields | undefined;
+  /** Begins a subscription: its events, or the error that refuses it. */
+  subscribe(values: VariableValues, context: unknown): AsyncIterable<unknown> | ExecutionResult;
+}
 
 /**
- * Compiles a valid query or mutation: looks up once which fields each type needs, and how their
- * values are completed. The result is that of GraphQL.js (`execution/Executor`), whose functions
- * for variables, arguments and errors it uses. It avoids two costs of GraphQL.js in each operation:
- * an abort by exception at its end, and weak tables that retain its memory long after. See
+ * Compiles an operation of a valid document: looks up once which fields each type needs, and how
+ * their values are completed. What it selects of an object is compiled when the first one is shown.
+ * The results are those of GraphQL.js (`execution/Executor`), whose functions for arguments,
+ * directives and errors it uses. It avoids two costs of GraphQL.js in each operation: an abort by
+ * exception at its end, and weak tables that retain its memory long after. See
  * `test/graphql/compiled-operation.test.ts`, which compares the two.
  *
  * The `info` of resolvers has only what is known when compiling: the field, its nodes, types and
  * schema.
- * @param onFields called with the number of fields of each plan, which tells its memory
- * @returns undefined for what is left to GraphQL.js: directives, variables of fragments
+ * @param onFields called with the number of fields that are compiled, which tells their memory
  */
 export function compileOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   onFields: (count: number) => void = () => {},
-): ExecuteCompiled | undefined {
-  if (operation.operation === "subscription") return undefined;
-  const plan = compilePlan(schema, document, operation, onFields);
-  if (!plan) return undefined;
-  const serially = operation.operation === "mutation";
-  const definitions = operation.variableDefinitions ?? [];
-  return ({ contextValue, variableValues }) => {
-    const coerced = getVariableValues(schema, definitions, variableValues ?? {}, { maxErrors: 50 });
-    if (!coerced.variableValues) return undefined;
-    return new Run(contextValue, coerced.variableValues).execute(plan, serially);
-  };
-}
-
-/**
- * Returns the `data` of a subscription's result for an event. Undefined if it is not available at
- * once and in full: a field needs a read, or failed.
- */
-export type ShowEvent = (
-  event: unknown,
-  args: Pick<ExecutionArgs, "contextValue" | "variableValues">,
-) => Record<string, unknown> | undefined;
-
-/**
- * Compiles what a valid subscription selects from its events, as `compileOperation` does. The
- * resolver of its root field is not called: it is assumed to return the event of a delivery.
- */
-export function compileSubscription(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  onFields: (count: number) => void = () => {},
-): ShowEvent | undefined {
-  const [field, ...others] = compilePlan(schema, document, operation, onFields) ?? [];
-  if (!field || others.length > 0) return undefined;
-  const definitions = operation.variableDefinitions ?? [];
-  return (event, { contextValue, variableValues }) => {
-    const coerced = getVariableValues(schema, definitions, variableValues ?? {});
-    if (!coerced.variableValues) return undefined;
-    const run = new Run(contextValue, coerced.variableValues, true);
-    try {
-      return { [field.key]: field.complete(run, event, pathOf(field, undefined)) };
-    } catch {
-      return undefined;
-    }
-  };
-}
-
-function compilePlan(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  onFields: (count: number) => void,
-): readonly FieldPlan[] | undefined {
+): CompiledOperation {
   const type = schema.getRootType(operation.operation);
-  if (!type || operation.directives?.length) return undefined;
-  return new Compiler(schema, document, onFields).compile(operation, type);
+  if (!type) throw new Error(`the schema has no ${operation.operation}`);
+  const switches = switchesOf(document);
+  /** Its root fields, by the values of the variables on which `@skip` and `@include` depend. */
+  const plans = new Map<string, readonly FieldPlan[]>();
+
+  function planWith({ coerced }: VariableValues): readonly FieldPlan[] {
+    const key = JSON.stringify(switches.map((name) => coerced[name]));
+    let plan = plans.get(key);
+    if (!plan) {
+      // The others may be secret, and are not kept.
+      const kept = Object.fromEntries(switches.map((name) => [name, coerced[name]]));
+      const compiler = new Compiler(schema, document, { sources: {}, coerced: kept }, onFields);
+      plan = compiler.fieldsOf([operation.selectionSet], type as GraphQLObjectType);
+      plans.set(key, plan);
+    }
+    return plan;
+  }
+
+  return {
+    execute(values, context, source) {
+      const serially = operation.operation === "mutation";
+      return new Run(context, values).execute(() => planWith(values), source, serially);
+    },
+    dataAtOnce(values, context, source) {
+      const run = new Run(context, values);
+      try {
+        const data = run.fields(planWith(values), source, undefined);
+        if (!(data instanceof Promise)) return run.errors.length > 0 ? undefined : data;
+        leave([data]);
+      } catch {
+        // It is executed again, to tell its errors.
+      }
+      return undefined;
+    },
+    subscribe(values, context) {
+      const [plan] = planWith(values);
+      if (!plan?.field.subscribe) throw new Error("the operation is no subscription");
+      const { field, key, nodes, info } = plan;
+      try {
+        return field.subscribe?.(undefined, argumentsOf(plan, values), context, info) as never;
+      } catch (error) {
+        return { errors: [locatedError(error, nodes, [key])] };
+      }
+    },
+  };
 }
 
-class NotCompiled extends Error {}
-
-type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variableValues"]>;
+/** The variables that directives of a document use. */
+function switchesOf(document: DocumentNode): readonly string[] {
+  const names = new Set<string>();
+  visit(document, {
+    Directive: (directive) => {
+      visit(directive, { Variable: ({ name }) => void names.add(name.value) });
+    },
+  });
+  return [...names];
+}
 
 /** Where a value is in the result. */
 type Path = NonNullable<GraphQLResolveInfo["path"]>;
@@ -138,33 +147,21 @@ interface FieldPlan {
 
 class Compiler {
   readonly #schema: GraphQLSchema;
-  readonly #onFields: (count: number) => void;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** Selections of objects that are still to be compiled, after the fields that lead to them. */
-  readonly #later: (() => void)[] = [];
-  #fields = 0;
+  /** The values on which directives depend. */
+  readonly #values: VariableValues;
+  readonly #onFields: (count: number) => void;
 
-  constructor(schema: GraphQLSchema, document: DocumentNode, onFields: (count: number) => void) {
+  constructor(
+    schema: GraphQLSchema,
+    document: DocumentNode,
+    values: VariableValues,
+    onFields: (count: number) => void,
+  ) {
     this.#schema = schema;
-    this.#onFields = onFields;
     this.#fragments = fragmentsOf(document);
-  }
-
-  /** Undefined if GraphQL.js has to execute the operation. */
-  compile(
-    { selectionSet }: OperationDefinitionNode,
-    type: GraphQLObjectType,
-  ): readonly FieldPlan[] | undefined {
-    try {
-      const fields = this.fieldsOf([selectionSet], type);
-      for (let next = this.#later.pop(); next; next = this.#later.pop()) next();
-      return fields;
-    } catch (error) {
-      if (error instanceof NotCompiled) return undefined;
-      throw error;
-    } finally {
-      this.#onFields(this.#fields);
-    }
+    this.#values = values;
+    this.#onFields = onFields;
   }
 
   /** The fields that the selections ask of objects of a type, in the order of the result. */
@@ -172,6 +169,7 @@ class Compiler {
     const grouped = new Map<string, FieldNode[]>();
     const spread = new Set<string>();
     for (const selection of selections) this.#collect(selection, type, grouped, spread);
+    this.#onFields(grouped.size);
     return [...grouped].flatMap(([key, nodes]) => this.#field(key, nodes, type) ?? []);
   }
 
@@ -182,11 +180,9 @@ class Compiler {
     spread: Set<string>,
   ): void {
     for (const selection of selections) {
-      if (selection.directives?.length) throw new NotCompiled();
+      if (!this.#isIncluded(selection)) continue;
       if (selection.kind === Kind.FIELD) {
         const key = selection.alias?.value ?? selection.name.value;
-        // On a plain object, this key would set the prototype.
-        if (key === "__proto__") throw new NotCompiled();
         const nodes = grouped.get(key);
         if (nodes) nodes.push(selection);
         else grouped.set(key, [selection]);
@@ -197,12 +193,19 @@ class Compiler {
       } else {
         const { value: name } = selection.name;
         const fragment = this.#fragments.get(name);
-        if (!fragment || fragment.variableDefinitions?.length) throw new NotCompiled();
-        if (spread.has(name) || !this.#applies(fragment, type)) continue;
+        if (!fragment || spread.has(name) || !this.#applies(fragment, type)) continue;
         spread.add(name);
         this.#collect(fragment.selectionSet, type, grouped, spread);
       }
     }
+  }
+
+  /** @throws GraphQLError if a directive depends on a variable that is null */
+  #isIncluded(selection: SelectionNode): boolean {
+    if (!selection.directives?.length) return true;
+    const skip = getDirectiveValues(GraphQLSkipDirective, selection, this.#values);
+    const include = getDirectiveValues(GraphQLIncludeDirective, selection, this.#values);
+    return skip?.if !== true && include?.if !== false;
   }
 
   #applies(
@@ -223,9 +226,6 @@ class Compiler {
     const name = node?.name.value ?? "";
     const field = this.#schema.getField(parentType, name);
     if (!field) return undefined;
-    // A fragment is compiled again wherever it is spread, so nested fragments multiply fields.
-    this.#fields += 1;
-    if (this.#fields > maxFields) throw new NotCompiled();
     const returnType = field.type;
     const schema = this.#schema;
     const known = { fieldName: name, fieldNodes: nodes, returnType, parentType, schema };
@@ -268,8 +268,7 @@ class Compiler {
       };
     }
     if (isObjectType(type)) return this.#ofObject(type, about);
-    if (isAbstractType(type)) return this.#ofAbstract(type, about);
-    throw new NotCompiled();
+    return this.#ofAbstract(type as GraphQLAbstractType, about);
   }
 
   #ofList(itemType: GraphQLOutputType, about: About): Complete {
@@ -299,18 +298,15 @@ class Compiler {
   }
 
   #ofObject(type: GraphQLObjectType, { nodes }: About): Complete {
-    // No type of the schema asks its objects.
-    if (type.isTypeOf) throw new NotCompiled();
-    let fields: readonly FieldPlan[] = [];
-    this.#later.push(() => {
-      fields = this.fieldsOf(selectionsOf(nodes), type);
-    });
-    return (run, value, path) => run.fields(fields, value, path);
+    let fields: readonly FieldPlan[] | undefined;
+    return (run, value, path) => {
+      fields ??= this.fieldsOf(selectionsOf(nodes), type);
+      return run.fields(fields, value, path);
+    };
   }
 
   #ofAbstract(type: GraphQLAbstractType, about: About): Complete {
-    const { resolveType } = type;
-    if (!resolveType) throw new NotCompiled();
+    const resolveType = type.resolveType ?? defaultTypeResolver;
     const completions = new Map<string, Complete>();
     for (const possible of this.#schema.getPossibleTypes(type)) {
       completions.set(possible.name, this.#ofObject(possible, about));
@@ -321,16 +317,13 @@ class Compiler {
       throw new GraphQLError(`Abstract type "${type}" was resolved to none of its types.`);
     };
     return (run, value, path) => {
-      const name = resolveType(value, run.contextValue, about.info, type);
+      const name = resolveType(value, run.context, about.info, type);
       return isPromiseLike(name)
         ? Promise.resolve(name).then((known) => begin(run, value, path, known))
         : begin(run, value, path, name);
     };
   }
 }
-
-/** Within the limits, only a document written to multiply its fields has more. */
-const maxFields = 2_000;
 
 /** The field that a value is completed for. */
 interface About {
@@ -344,31 +337,33 @@ function selectionsOf(nodes: readonly FieldNode[]): SelectionSetNode[] {
 
 /** The execution of one operation. */
 class Run {
-  readonly contextValue: unknown;
-  readonly #variables: VariableValues;
-  readonly #errors: GraphQLError[] = [];
+  readonly context: unknown;
+  readonly errors: GraphQLError[] = [];
+  readonly #values: VariableValues;
   /** Paths that are null because of an error. No further error is reported at or below them. */
   readonly #nulled = new Set<Path | undefined>();
-  /** Whether an error, or a promise, ends the execution by an exception. */
-  readonly #isAtOnce: boolean;
   #isOver = false;
 
-  constructor(contextValue: unknown, variables: VariableValues, isAtOnce = false) {
-    this.contextValue = contextValue;
-    this.#variables = variables;
-    this.#isAtOnce = isAtOnce;
+  constructor(context: unknown, values: VariableValues) {
+    this.context = context;
+    this.#values = values;
   }
 
-  async execute(fields: readonly FieldPlan[], serially: boolean): Promise<ExecutionResult> {
+  async execute(
+    planOf: () => readonly FieldPlan[],
+    source: unknown,
+    serially: boolean,
+  ): Promise<ExecutionResult> {
     let data: Fields | null;
     try {
-      data = await (serially ? this.#oneByOne(fields) : this.fields(fields, undefined, undefined));
+      const fields = planOf();
+      data = await (serially ? this.#oneByOne(fields) : this.fields(fields, source, undefined));
     } catch (error) {
       this.#add(error as GraphQLError, undefined);
       data = null;
     }
     this.#isOver = true;
-    const errors = this.#errors;
+    const { errors } = this;
     return errors.length > 0 ? { errors, data } : { data };
   }
 
@@ -416,28 +411,17 @@ class Run {
     return this.shown(value, plan.complete, plan, pathOf(plan, prev));
   }
 
-  #resolve({ field, name, nodes, info }: FieldPlan, source: unknown): unknown {
-    const args =
-      field.args.length === 0
-        ? noArguments
-        : getArgumentValues(field, nodes[0] as FieldNode, this.#variables);
-    if (field.resolve) return field.resolve(source, args, this.contextValue, info);
-    if ((typeof source !== "object" && typeof source !== "function") || source === null)
-      return undefined;
-    const value = (source as Record<string, unknown>)[name];
-    return typeof value === "function" ? value.call(source, args, this.contextValue, info) : value;
+  #resolve(plan: FieldPlan, source: unknown): unknown {
+    const { resolve = defaultFieldResolver } = plan.field;
+    return resolve(source, argumentsOf(plan, this.#values), this.context, plan.info);
   }
 
   /** The value in the result, or null with its error recorded. @throws if null is not allowed */
   shown(value: unknown, complete: Complete, about: Failing, path: Path): unknown {
     try {
-      if (isPromiseLike(value)) {
-        if (this.#isAtOnce) throw leaveLater(value);
-        return this.#whenReady(value, complete, about, path);
-      }
+      if (isPromiseLike(value)) return this.#whenReady(value, complete, about, path);
       const completed = complete(this, value, path);
       if (!(completed instanceof Promise)) return completed;
-      if (this.#isAtOnce) throw leaveLater(completed);
       return completed.catch((error) => this.#fail(error, about, path));
     } catch (error) {
       return this.#fail(error, about, path);
@@ -461,7 +445,6 @@ class Run {
   }
 
   #fail(thrown: unknown, { nodes, isNonNull }: Failing, path: Path): null {
-    if (this.#isAtOnce) throw thrown;
     const error = locatedError(thrown, nodes, responsePathAsArray(path));
     if (isNonNull) throw error;
     this.#add(error, path);
@@ -472,12 +455,17 @@ class Run {
     for (let at = path; at; at = at.prev) if (this.#nulled.has(at)) return;
     if (this.#nulled.has(undefined)) return;
     this.#nulled.add(path);
-    this.#errors.push(error);
+    this.errors.push(error);
   }
 }
 
 function pathOf({ key, info }: FieldPlan, prev: Path | undefined): Path {
   return { prev, key, typename: info.parentType.name };
+}
+
+function argumentsOf({ field, nodes }: FieldPlan, values: VariableValues) {
+  if (field.args.length === 0) return noArguments;
+  return getArgumentValues(field, nodes[0] as FieldNode, values);
 }
 
 const noArguments: Readonly<Record<string, unknown>> = Object.freeze({});
@@ -490,12 +478,6 @@ type Failing = Pick<FieldPlan, "nodes" | "isNonNull">;
 /** Ignores how promises end that are no longer awaited. */
 function leave(values: readonly unknown[] = []): void {
   for (const value of values) if (value instanceof Promise) value.catch(() => {});
-}
-
-/** Abandons a promise whose value is needed at once. @returns the error that ends the execution */
-function leaveLater(value: PromiseLike<unknown>): Error {
-  value.then(undefined, () => {});
-  return new Error("not known at once");
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { type ExecutionResult, getOperationAST } from "graphql";
+import type { ExecutionResult } from "graphql";
 import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
 import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
@@ -8,7 +8,7 @@ import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
 import { recordError, type Subscribed } from "./operations.ts";
 import type { TakeBody } from "./request-body.ts";
-import { noSuchOperation, RequestError } from "./request-error.ts";
+import { RequestError } from "./request-error.ts";
 import { beginResult, formatOf, isStream, resultTypeOf } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
 import type { Answer } from "./transport/send.ts";
@@ -20,10 +20,7 @@ export type AnswerHttp = (
   operation: Operation,
 ) => Promise<Answer>;
 
-type HttpEdge = Pick<
-  Edge,
-  "core" | "schema" | "corsOrigins" | "documentOf" | "operations" | "formatError"
->;
+type HttpEdge = Pick<Edge, "core" | "corsOrigins" | "documentOf" | "operations" | "formatError">;
 
 /**
  * GraphQL over HTTP: queries and mutations by POST (queries by GET too), and subscriptions whose
@@ -32,7 +29,7 @@ type HttpEdge = Pick<
  * @param graphiql whether a browser that opens the address gets GraphiQL
  */
 export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean }): AnswerHttp {
-  const { core, schema, corsOrigins, documentOf, operations, formatError } = edge;
+  const { core, corsOrigins, documentOf, operations, formatError } = edge;
 
   async function resultOf(
     request: IncomingMessage,
@@ -53,17 +50,14 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
       return { errors: [formatError(error, operation.acceptLanguage)] };
     }
     const { query, variables, operationName } = await paramsOf(request, takeBody, documentOf);
-    const { document, errorsOf } = operations.find(query);
-    if (!document) return { errors: errorsOf() };
-    const type = getOperationAST(document, operationName)?.operation;
-    if (!type) throw noSuchOperation();
+    const { prepared, errors } = operations.find(query, operationName);
+    if (!prepared) return { errors };
+    const { type } = prepared;
     if (type === "mutation" && method === "GET") {
       throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
     }
     if (type === "subscription" && !formatOf(headers.accept, true)) throw notAcceptable();
-    const contextValue = createContext(core, operation.caller, operation);
-    const args = { schema, document, variableValues: variables, operationName, contextValue };
-    return type === "subscription" ? operations.subscribe(args) : operations.run(args);
+    return operations.begin(prepared, variables, createContext(core, operation.caller, operation));
   }
 
   return async (request, takeBody, operation) => {

@@ -1,26 +1,10 @@
 import type { Push } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
-import type { Event } from "../gen/payments/v1/event_pb.ts";
-
-/** The result of one event for all subscriptions with the same document and variables. */
-export interface SharedResult {
-  /** The result of the operation, as JSON. */
-  readonly json: string;
-  /** The result as `encode` writes it, encoded once for all of them. */
-  as<Encoded>(encode: Encode<Encoded>): Encoded;
-}
-
-export type Encode<Encoded> = (json: string, event: Event) => Encoded;
+import type { ResultOf } from "./shared-results.ts";
 
 /**
- * The shared result of an event; undefined if the result needs a read or has an error, so that
- * GraphQL.js has to execute it.
- */
-export type ResultOf = (event: Event) => SharedResult | undefined;
-
-/**
- * The state that a subscription shares with the transport that sends its events. The GraphQL engine
- * between the two does not pass cursors on. Every request has one, but few open a stream: the
+ * The state that a subscription shares with the transport that sends its events. What executes
+ * events between the two does not pass cursors on. Every request has one, but few open a stream: the
  * promise is created when first needed.
  */
 export class Live {
@@ -33,7 +17,7 @@ export class Live {
   cursor: string | undefined = undefined;
   /** Set by the operation if it can share results with identical subscriptions. */
   resultOf: ResultOf | undefined = undefined;
-  /** Set by the transport once it can write events to the client without the GraphQL engine. */
+  /** Set by the transport once it can write shared results to the client by itself. */
   push: Push | undefined = undefined;
   /** Set by the transport: called when the stream fails, even while its client reads nothing. */
   onFailing: (() => void) | undefined = undefined;

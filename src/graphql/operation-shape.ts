@@ -7,7 +7,7 @@ import { measureOf } from "./root-fields.ts";
  * Checks the limits that depend on a document alone. Runs before validation, whose own work grows
  * with the document.
  * @param introspection whether introspection is allowed
- * @throws GraphQLError with OPERATION_TOO_COMPLEX or INTROSPECTION_DISABLED
+ * @throws RequestError for what is beyond a limit, INTROSPECTION_DISABLED, or an alias `__proto__`
  */
 export function checkShape(document: DocumentNode, introspection: boolean): void {
   let aliases = 0;
@@ -39,6 +39,7 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
           within += 1;
         }
         if (!alias) return;
+        if (alias.value === "__proto__") throw reservedAlias();
         aliases += 1;
         if (within > 0) introspectionAliases += 1;
       },
@@ -90,6 +91,12 @@ export function tooComplex(how: string): RequestError {
  * response does.
  */
 const metaFields: ReadonlySet<string> = new Set(["__schema", "__type", "_service"]);
+
+/** As a key of a plain object, it would set the prototype. */
+function reservedAlias(): RequestError {
+  const message = "__proto__ cannot be an alias";
+  return new RequestError(message, "GRAPHQL_VALIDATION_FAILED", { status: 400 });
+}
 
 function introspectionDisabled(): RequestError {
   const message = "the schema is not told here: schema.graphql and schema.subgraph.graphql have it";

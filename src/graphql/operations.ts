@@ -1,34 +1,32 @@
 import {
-  createSourceEventStream,
-  type ExecutionArgs,
   type ExecutionResult,
-  executeSubscriptionEvent,
-  type GraphQLError,
   type GraphQLSchema,
-  getOperationAST,
-  type OperationDefinitionNode,
-  type ValidatedSubscriptionArgs,
-  validateSubscriptionArgs,
+  OperationTypeNode,
+  type VariableValues,
 } from "graphql";
 import type { Context } from "./context.ts";
-import { createFindDocument, DocumentCache, type KnownDocument } from "./document-cache.ts";
+import { Documents } from "./documents.ts";
 import { codeOf, type FormatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import type { Overload } from "./overload.ts";
-import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
-import { asRequestErrors } from "./request-error.ts";
+import type { PreparedOperation } from "./prepared-operation.ts";
+import type { Variables } from "./variables.ts";
 
 /**
  * The steps of every operation, however it comes: HTTP and the WebSocket protocol are adapters to
- * them. The arguments of an operation have a `Context` as their `contextValue`.
+ * them.
  */
 export interface Operations {
-  /** The valid document of a text, or how it is refused. */
-  find(text: string): KnownDocument;
-  /** Checks a query or mutation, executes it and records its outcome. Never rejects. */
-  run(args: ExecutionArgs): Promise<ExecutionResult>;
-  /** Checks a subscription and begins it: its results, or one with the errors that refuse it. */
-  subscribe(args: ExecutionArgs): Subscribed | Promise<Subscribed>;
+  readonly find: Documents["find"];
+  /**
+   * Checks an operation, records what it asks for and begins it: its result, or the results of a
+   * subscription. Never rejects.
+   */
+  begin(
+    prepared: PreparedOperation,
+    variables: Variables | null | undefined,
+    context: Context,
+  ): Promise<Subscribed>;
 }
 
 export type Subscribed = AsyncIterableIterator<ExecutionResult> | ExecutionResult;
@@ -42,29 +40,7 @@ export interface OperationsOptions {
 
 export function createOperations(options: OperationsOptions): Operations {
   const { schema, introspection, formatError, overload } = options;
-  const documents = new DocumentCache();
-  // Freed with their documents.
-  const known = new WeakMap<OperationDefinitionNode, PreparedOperation>();
-
-  function preparedOf({ document, operationName }: ExecutionArgs): PreparedOperation {
-    const node = getOperationAST(document, operationName);
-    if (!node) throw new Error("the document has no such operation");
-    let prepared = known.get(node);
-    if (!prepared) {
-      const onFields = (count: number) => documents.addFields(document, count);
-      prepared = prepareOperation(schema, document, node, onFields);
-      known.set(node, prepared);
-    }
-    return prepared;
-  }
-
-  /** Records what is asked for. Returns the errors of an operation that is refused. */
-  function refused(prepared: PreparedOperation, args: ExecutionArgs): readonly GraphQLError[] {
-    const { operation, call } = contextOf(args);
-    operation.asks(prepared.type, prepared.rootFields);
-    const refusals = prepared.refusalsOf(args.variableValues ?? {}, call);
-    return refusals.length > 0 ? refusals : overload.refusalsOf(prepared.type, operation);
-  }
+  const documents = new Documents({ schema, introspection, formatError });
 
   /**
    * Completes an executed operation: formats its errors. The result says in its extensions if a
@@ -77,66 +53,60 @@ export function createOperations(options: OperationsOptions): Operations {
       return formatError(error, operation.acceptLanguage);
     });
     const result = errors ? { ...executed, errors } : executed;
-    recordError(operation, result);
     if (!operation.isReplay) return result;
     return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
   }
 
+  async function resultOf(
+    prepared: PreparedOperation,
+    variables: Variables,
+    context: Context,
+  ): Promise<Subscribed> {
+    const { operation, call } = context;
+    operation.asks(prepared.type, prepared.rootFields);
+    const accepted = prepared.accept(variables, call);
+    if ("errors" in accepted) return accepted;
+    const errors = overload.refusalsOf(prepared.type, operation);
+    if (errors.length > 0) return { errors };
+    const { values } = accepted;
+    if (prepared.type !== OperationTypeNode.SUBSCRIPTION) {
+      return ended(await prepared.execute(values, context), context);
+    }
+    const source = prepared.subscribe(values, context);
+    if (!(Symbol.asyncIterator in source)) return ended(source, context);
+    operation.live.resultOf = prepared.resultOf(values);
+    return shownResults(source[Symbol.asyncIterator](), prepared, values, context, formatError);
+  }
+
   return {
-    find: createFindDocument(schema, introspection, formatError, documents),
-    async run(args) {
-      const context = contextOf(args);
+    find: (text, name) => documents.find(text, name),
+    async begin(prepared, variables, context) {
       const { operation } = context;
-      let result: ExecutionResult;
+      let result: Subscribed;
       try {
-        const prepared = preparedOf(args);
-        const errors = refused(prepared, args);
-        if (errors.length === 0) return ended(await prepared.execute(args), context);
-        result = { errors };
+        result = await resultOf(prepared, variables ?? {}, context);
       } catch (error) {
         result = { errors: [formatError(error, operation.acceptLanguage)] };
       }
       recordError(operation, result);
       return result;
     },
-    subscribe(args) {
-      const context = contextOf(args);
-      const { operation } = context;
-      const prepared = preparedOf(args);
-      const errors = refused(prepared, args);
-      if (errors.length > 0) {
-        recordError(operation, { errors });
-        return { errors };
-      }
-      const variableValues = prepared.declared(args.variableValues ?? {});
-      const validated = validateSubscriptionArgs({ ...args, variableValues });
-      if (!("operation" in validated)) return ended(asRequestErrors(validated), context);
-      const begin = (source: AsyncIterable<unknown> | ExecutionResult) => {
-        if (!(Symbol.asyncIterator in source)) return ended(source, context);
-        operation.live.resultOf = prepared.resultOf(variableValues);
-        return shownResults(source[Symbol.asyncIterator](), validated, operation, formatError);
-      };
-      const source = createSourceEventStream(validated);
-      return source instanceof Promise ? source.then(begin) : begin(source);
-    },
   };
-}
-
-function contextOf({ contextValue }: ExecutionArgs): Context {
-  return contextValue as Context;
 }
 
 /** Executes a subscription's events into results for its client, within the operation's span. */
 function shownResults(
   source: AsyncIterator<unknown>,
-  validated: ValidatedSubscriptionArgs,
-  operation: Operation,
+  prepared: PreparedOperation,
+  values: VariableValues,
+  context: Context,
   formatError: FormatError,
 ): AsyncIterableIterator<ExecutionResult> {
+  const { operation } = context;
   const show = async (): Promise<IteratorResult<ExecutionResult>> => {
-    const { done, value: rootValue } = await source.next();
+    const { done, value: event } = await source.next();
     if (done) return { done, value: undefined };
-    const result = await executeSubscriptionEvent({ ...validated, rootValue });
+    const result = await prepared.execute(values, context, event);
     recordError(operation, result);
     const { errors } = result;
     const shown = errors?.map((error) => formatError(error));

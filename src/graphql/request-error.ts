@@ -14,12 +14,6 @@ export class RequestError extends GraphQLError {
   }
 }
 
-/** For a document without the operation that is named, or with several and none named. */
-export function noSuchOperation(): RequestError {
-  const message = "Could not determine what operation to execute.";
-  return new RequestError(message, "OPERATION_RESOLUTION_FAILURE", { status: 400 });
-}
-
 /** Errors of GraphQL.js as request errors: see `RequestErrorOptions.ofGraphql`. */
 export function asRequestErrors(errors: readonly GraphQLError[]): { errors: GraphQLError[] } {
   return {

@@ -48,6 +48,11 @@ const refused: [what: string, query: string, code?: string, variables?: Record<s
       `{ payment(externalId: "e") { ...A } } fragment A on Payment { ...B } fragment B on Payment { ...A }`,
       "GRAPHQL_VALIDATION_FAILED",
     ],
+    [
+      "an alias that would set a prototype",
+      `{ rateLimit { __proto__: limit } }`,
+      "GRAPHQL_VALIDATION_FAILED",
+    ],
     ["introspection of a type", `{ __type(name: "Payment") { name } }`, "INTROSPECTION_DISABLED"],
   ];
 

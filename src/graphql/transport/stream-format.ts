@@ -13,8 +13,8 @@ export interface StreamFormat<Item> {
   /** The first block of the body. */
   begin(live: Live): string;
   /**
-   * An event like `item`, but as a chunk of HTTP/1.1 that is made without the GraphQL engine;
-   * undefined if the engine has to execute the event.
+   * An event like `item`, but as a chunk of HTTP/1.1 that all its readers share; undefined if it has
+   * to be executed for this one.
    */
   pushed(event: Event, live: Live): Buffer | undefined;
   /** @param failed whether the item is the error that ended the stream, opened or not */

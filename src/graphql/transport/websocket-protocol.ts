@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type GraphQLError, getOperationAST } from "graphql";
+import type { GraphQLError } from "graphql";
 import {
   CloseCode,
   GRAPHQL_TRANSPORT_WS_PROTOCOL,
@@ -23,7 +23,6 @@ import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
 import type { Subscribed } from "../operations.ts";
-import { noSuchOperation } from "../request-error.ts";
 
 /** A socket, and what its operations share. */
 export interface Connection {
@@ -50,13 +49,18 @@ interface Running {
   stopCutting?: () => void;
 }
 
+/** Errors that end an operation before it has a result. */
+interface Refusal {
+  readonly refusal: readonly GraphQLError[];
+}
+
 /**
  * The graphql-transport-ws protocol. A client may use an id again as soon as it has completed an
  * operation, whose end takes longer: so an operation sends and ends by its own identity, not by its
  * id, as the server of `graphql-ws` does.
  */
 export function createProtocol(edge: Edge): (connection: Connection) => Session {
-  const { core, schema, operations, identify, formatError, documentOf } = edge;
+  const { core, operations, identify, formatError, documentOf } = edge;
   const { tracing, overload } = edge;
 
   return ({ socket, stream, request, onCaller }) => {
@@ -119,9 +123,10 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       try {
         const result = await begun;
         if (!result) return;
-        if (Array.isArray(result)) {
-          own.operation?.failed(codeOf(result[0]));
-          return await complete({ type: MessageType.Error, payload: result.map(withoutHttp) });
+        if ("refusal" in result) {
+          own.operation?.failed(codeOf(result.refusal[0]));
+          const payload = result.refusal.map(withoutHttp);
+          return await complete({ type: MessageType.Error, payload });
         }
         if (isOver()) return;
         for await (const one of Symbol.asyncIterator in result ? result : [result]) {
@@ -137,18 +142,18 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       }
     }
 
-    /** What the operation answers with; errors if it is refused; undefined if nobody waits for it. */
+    /** What the operation answers with; undefined if nobody waits for it. */
     async function begin(
       id: string,
       own: Running,
       payload: SubscribePayload,
-    ): Promise<Subscribed | GraphQLError[] | undefined> {
+    ): Promise<Subscribed | Refusal | undefined> {
       let slot: Slot;
       try {
         if (underWay > limits.operationsPerSocket) throw tooManyOperations();
         slot = await overload.enterBySocket(socket);
       } catch (error) {
-        return [formatError(error)];
+        return { refusal: [formatError(error)] };
       }
       if (running.get(id) !== own || socket.readyState !== socket.OPEN) {
         slot.leave();
@@ -161,7 +166,7 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       try {
         return await operation.span.run(() => execute(operation, payload));
       } catch (error) {
-        return [formatError(error, operation.acceptLanguage)];
+        return { refusal: [formatError(error, operation.acceptLanguage)] };
       } finally {
         // Give the slot back before sending: a client that does not read must not hold it.
         slot.leave();
@@ -186,16 +191,12 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
     async function execute(
       operation: Operation,
       payload: SubscribePayload,
-    ): Promise<Subscribed | GraphQLError[]> {
-      const { document, errorsOf } = operations.find(documentOf(payload) ?? "");
-      if (!document) return errorsOf();
-      const contextValue = createContext(core, await operation.authenticate(), operation);
-      const { operationName, variables: variableValues } = payload;
-      const node = getOperationAST(document, operationName);
-      if (!node) return [noSuchOperation()];
-      const args = { schema, document, operationName, variableValues, contextValue };
-      const isStream = node.operation === "subscription";
-      return isStream ? operations.subscribe(args) : operations.run(args);
+    ): Promise<Subscribed | Refusal> {
+      const context = createContext(core, await operation.authenticate(), operation);
+      const text = documentOf(payload) ?? "";
+      const { prepared, errors } = operations.find(text, payload.operationName);
+      if (!prepared) return { refusal: errors };
+      return operations.begin(prepared, payload.variables, context);
     }
 
     function operationOf(slot: Slot): Operation {

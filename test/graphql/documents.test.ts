@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { Documents, type DocumentsOptions } from "../../src/graphql/documents.ts";
+import { createErrorFormatter } from "../../src/graphql/errors.ts";
+import { createMaskedSchema, schema } from "../../src/graphql/schema/schema.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { collect } from "../collect.ts";
+import { serve } from "./serve.ts";
+
+const formatError = createErrorFormatter(createLogger("silent"));
+
+function documentsUpTo(bytes: Partial<DocumentsOptions> = {}): Documents {
+  return new Documents({ schema, introspection: true, formatError, ...bytes });
+}
+
+const query = "query ($id: ID!) { payment(externalId: $id) { events(first: 100) { cursor } } }";
+
+/** A valid document of 1,800 tokens that no other number gives. */
+function largeQuery(number: number): string {
+  const name = `${number}`.replace(/\d/g, (digit) => "abcdefghij"[+digit] ?? "");
+  const details = "details { amount currency status statusCode paymentId payload rrn }";
+  const customer = "customer { email firstName lastName phone ipAddress }";
+  const payments = Array.from(
+    { length: 48 },
+    (_, at) =>
+      `${name}${at}: payment(externalId: $id) { id projectId state receiptUrl isSuccess ${details} ${customer} }`,
+  );
+  return `query ($id: ID!) { ${payments.join(" ")} }`;
+}
+
+const payment = create(PaymentSchema, { externalId: "e", details: {}, customer: {} });
+const context = { loaders: { payment: async () => payment } };
+
+/** Sends a document, and executes it: then all of it is compiled. */
+async function send(documents: Documents, text: string): Promise<void> {
+  const { prepared } = documents.find(text, undefined);
+  assert.ok(prepared);
+  const accepted = prepared.accept({ id: "e" }, {});
+  assert.ok("values" in accepted);
+  assert.ok((await prepared.execute(accepted.values, context)).data);
+}
+
+test("a document with data in its text is not kept", async () => {
+  const documents = documentsUpTo();
+  for (const text of [
+    `{ payment(externalId: "secret") { id } }`,
+    "{ payment(externalId: 4111111111111111) { id } }",
+    "# 41\n{ rateLimit { limit } }",
+  ]) {
+    assert.ok(documents.find(text, undefined).prepared);
+  }
+  assert.equal(documents.bytes, 0);
+  const { prepared } = documents.find(query, undefined);
+  assert.ok(prepared && documents.bytes > 0);
+  assert.equal(documents.find(query, undefined).prepared, prepared);
+});
+
+test("documents are kept up to a number of bytes: those used the longest ago go", async () => {
+  const documents = documentsUpTo({ maxDocumentBytes: 4_000_000 });
+  const preparedOf = (number: number) => documents.find(largeQuery(number), undefined).prepared;
+  await send(documents, largeQuery(0));
+  const [first, ofOne] = [preparedOf(0), documents.bytes];
+  assert.ok(ofOne > 500_000, `${ofOne}`);
+  const second = preparedOf(1);
+  for (let number = 2; number < 10; number++) {
+    assert.equal(preparedOf(0), first, "it is in use");
+    await send(documents, largeQuery(number));
+    assert.ok(documents.bytes <= 4_000_000);
+  }
+  assert.notEqual(preparedOf(1), second);
+});
+
+test("refusals are kept up to a number of bytes, without the document's text", () => {
+  const documents = documentsUpTo({ maxRefusalBytes: 100_000 });
+  for (let number = 0; number < 1_000; number++) {
+    const text = `{ wrong(number: "4111111111111111 ${number}") }`;
+    const { errors } = documents.find(text, undefined);
+    assert.deepEqual(
+      errors?.map((error) => error.toJSON()),
+      [
+        {
+          message: 'Cannot query field "wrong" on type "Query".',
+          locations: [{ line: 1, column: 3 }],
+          extensions: {
+            code: "GRAPHQL_VALIDATION_FAILED",
+            http: { status: 400, spec: true },
+          },
+        },
+      ],
+    );
+    assert.ok(documents.bytes <= 100_000);
+  }
+  assert.ok(documents.bytes > 90_000);
+});
+
+const used = () => {
+  collect();
+  collect();
+  return process.memoryUsage().heapUsed;
+};
+
+test("the memory of refusals is not above their estimate, however long the texts are", () => {
+  const documents = documentsUpTo();
+  // A message quotes the name, but not all of it.
+  const refuse = (number: number) => {
+    assert.ok(documents.find(`{ ${"x".repeat(20_000)}${number} }`, undefined).errors);
+  };
+  refuse(0);
+  const [before, estimated] = [used(), documents.bytes];
+  for (let number = 1; number <= 500; number++) refuse(number);
+  const [grown, counted] = [used() - before, documents.bytes - estimated];
+  assert.ok(grown <= counted, `${grown} bytes of heap, estimated ${counted}`);
+});
+
+test("the estimate is not below the memory that documents take", async () => {
+  const documents = documentsUpTo({ maxDocumentBytes: 100_000_000 });
+  await send(documents, largeQuery(0));
+  const [before, estimated] = [used(), documents.bytes];
+  for (let number = 1; number <= 30; number++) await send(documents, largeQuery(number));
+  const [grown, counted] = [used() - before, documents.bytes - estimated];
+  assert.ok(grown < counted * 1.2, `${grown} > ${counted}`);
+  assert.ok(grown > counted / 4, `a control: ${grown} is far below ${counted}`);
+});
+
+const refused: Record<string, string> = {
+  "a syntax error": `{ payment(externalId: "e" { id } }`,
+  "too many tokens": `{ ${"payment ".repeat(2_000)} }`,
+  "too deep": `{ a { b { c { d { e { f { g { h { i { j { k { l } } } } } } } } } } } }`,
+  "unknown fields": `{ payment(externalId: "e")\r\n{ id\n nothing ${"never\n ".repeat(9)} ${"none ".repeat(9)} } }`,
+  "a wrong value": `query A { payment(externalId: "e") { events(first: "4111") { cursor } } } query B { a }`,
+  "a fragment cycle": `{ payment(externalId: "e") { ...A } } fragment A on Payment { ...A }`,
+  "fields that do not merge": `{ payment(externalId: "a") { id } payment(externalId: "b") { id } }`,
+};
+
+for (const [what, text] of Object.entries(refused)) {
+  test(`a document with ${what} is refused alike again, without validating it again`, async (t) => {
+    const own = createMaskedSchema();
+    const calls = (["getType", "getField", "getDirective"] as const).map((name) =>
+      t.mock.method(own, name),
+    );
+    const count = () => calls.reduce((sum, { mock }) => sum + mock.callCount(), 0);
+    const gateway = await serve(t, {}, { schema: own });
+    const ask = async (accept: string) => {
+      const response = await gateway.post({ query: text }, { accept });
+      return [response.status, await response.text()] as const;
+    };
+    for (const accept of ["application/json", "application/graphql-response+json"]) {
+      const before = count();
+      const first = await ask(accept);
+      assert.match(first[1], /"errors":/);
+      const between = count();
+      assert.deepEqual(await ask(accept), first);
+      assert.equal(count(), between);
+      if (accept === "application/json" && !/syntax|tokens|deep/.test(what)) {
+        assert.ok(between > before, "a control: it is validated at first");
+      }
+    }
+    assert.deepEqual(gateway.seen(), []);
+  });
+}
