@@ -7,9 +7,9 @@ import {
   isCompositeType,
   isInterfaceType,
   isObjectType,
-  Kind,
   type OperationDefinitionNode,
-  type ValueNode,
+  type VariableValues,
+  valueFromASTUntyped,
 } from "graphql";
 import { measureOf } from "./root-fields.ts";
 
@@ -33,18 +33,22 @@ export const upstreamCallCost = 10;
 /**
  * The highest possible cost of an operation: 1 for each object and 10 for each upstream call, times
  * the lengths of the lists that contain them. Scalars cost nothing.
+ * @param values those of its variables
+ * @returns also whether it depends on them
  */
 export function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
+  values: VariableValues["coerced"],
 ): { readonly cost: number; readonly isOfVariables: boolean } {
   let isOfVariables = false;
-  const given: VariableOf = (name) => {
-    isOfVariables = true;
-    return Object.hasOwn(variables, name) ? variables[name] : defaultOf(operation, name);
-  };
+  const watched = new Proxy(values, {
+    get(target, name) {
+      isOfVariables = true;
+      return Reflect.get(target, name);
+    },
+  });
   const root = schema.getRootType(operation.operation);
   const below = measureOf(
     document,
@@ -55,7 +59,8 @@ export function costOf(
       if (!field) return 0; // `__typename` and its like.
       const result = getNamedType(field.type);
       const { cost, listSize } = field.extensions as CostExtensions;
-      const value = sizeValue(listSize, field, node, given);
+      const size = typeof listSize === "object" ? listSize : undefined;
+      const value = size && argumentOf(field, node, size.argument, watched);
       const usual = type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0;
       const own = typeof cost === "function" ? cost(value) : (cost ?? usual);
       return own + lengthOf(listSize, value) * within(node.selectionSet, result.name);
@@ -66,21 +71,18 @@ export function costOf(
   return { cost, isOfVariables };
 }
 
-type VariableOf = (name: string) => unknown;
-
-/** The value of the argument that sets `listSize`, if one does. */
-function sizeValue(
-  listSize: CostExtensions["listSize"],
+/** The value of the argument that sets `listSize`. */
+function argumentOf(
   field: GraphQLField<unknown, unknown>,
   node: FieldNode,
-  given: VariableOf,
+  argument: string,
+  values: VariableValues["coerced"],
 ): unknown {
-  if (typeof listSize !== "object") return undefined;
-  const { argument } = listSize;
   if (!field.args.some(({ name }) => name === argument)) {
     throw new Error(`${field.name} has no argument ${argument}`);
   }
-  return givenValue(node.arguments?.find(({ name }) => name.value === argument)?.value, given);
+  const given = node.arguments?.find(({ name }) => name.value === argument);
+  return given && valueFromASTUntyped(given.value, values);
 }
 
 function lengthOf(listSize: CostExtensions["listSize"], value: unknown): number {
@@ -90,20 +92,4 @@ function lengthOf(listSize: CostExtensions["listSize"], value: unknown): number 
   return typeof value === "number" && Number.isFinite(value)
     ? Math.max(0, value)
     : listSize.byDefault;
-}
-
-function givenValue(node: ValueNode | undefined, given: VariableOf): unknown {
-  if (node?.kind === Kind.INT) return Number(node.value);
-  if (node?.kind === Kind.STRING) return node.value;
-  if (node?.kind === Kind.VARIABLE) return given(node.name.value);
-  if (node?.kind === Kind.LIST) return node.values.map((value) => givenValue(value, given));
-  if (node?.kind !== Kind.OBJECT) return undefined;
-  return Object.fromEntries(
-    node.fields.map(({ name, value }) => [name.value, givenValue(value, given)]),
-  );
-}
-
-function defaultOf({ variableDefinitions = [] }: OperationDefinitionNode, name: string): unknown {
-  const definition = variableDefinitions.find(({ variable }) => variable.name.value === name);
-  return givenValue(definition?.defaultValue, () => undefined);
 }

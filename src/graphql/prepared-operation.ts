@@ -36,9 +36,9 @@ export function prepareOperation(
   /** Undefined while unknown, and if it depends on variables. */
   let knownCost: number | undefined;
 
-  function costWith(given: Variables): number {
+  function costWith({ coerced }: VariableValues): number {
     if (knownCost !== undefined) return knownCost;
-    const { cost, isOfVariables } = costOf(schema, document, node, given);
+    const { cost, isOfVariables } = costOf(schema, document, node, coerced);
     if (!isOfVariables) knownCost = cost;
     return cost;
   }
@@ -59,7 +59,7 @@ export function prepareOperation(
     ): { readonly values: VariableValues } | { readonly errors: readonly GraphQLError[] } {
       const accepted = valuesOf(schema, node, given);
       if ("errors" in accepted) return accepted;
-      if (costWith(given) > limits.cost) {
+      if (costWith(accepted.values) > limits.cost) {
         const what = "ask for fewer objects, or less of each";
         return { errors: [tooComplex(`may cost more than ${limits.cost}: ${what}`)] };
       }
