@@ -23,7 +23,8 @@ export function createContext(core: Core, caller: Caller, operation: Operation):
 
 /** The operation as the core's `Call`. */
 export function callOf(caller: Caller, operation: Operation): Call {
-  const { signal, requestId, streamsBy, deadlineMs, idempotencyKey, slot } = operation;
+  const { signal, deadlineMs, request } = operation;
+  const { requestId, streamsBy, idempotencyKey, slot } = request;
   return {
     caller,
     signal,

@@ -45,9 +45,9 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
     refuseForeignPage(headers, corsOrigins);
     // Before the body is read: a request without credentials costs nothing more.
     try {
-      operation.caller = await operation.authenticate();
+      operation.caller = await operation.request.authenticate();
     } catch (error) {
-      return { errors: [formatError(error, operation.acceptLanguage)] };
+      return { errors: [formatError(error, operation.request.acceptLanguage)] };
     }
     const { query, variables, operationName } = await paramsOf(request, takeBody, documentOf);
     const { prepared, errors } = operations.find(query, operationName);

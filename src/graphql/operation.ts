@@ -1,16 +1,20 @@
 import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
+import type { KindName } from "../model/kinds.ts";
 import type { Slot } from "../net/admission.ts";
 import type { Logger, Report } from "../report.ts";
 import { type Attributes, knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
-import { retryAfterSeconds } from "./errors.ts";
+import { codeOf, retryAfterSeconds } from "./errors.ts";
 import { Live } from "./live.ts";
 
-export interface OperationOptions {
+/** What an operation is, and what its request says. */
+export interface OperationRequest {
   /** Identifies its log records; the client receives it. */
   readonly requestId: string;
   readonly connection: "http" | "websocket";
+  /** Set if it is a plain watch of `/watch`, with what its path names. Default: one of GraphQL. */
+  readonly watch?: { readonly kind: KindName | undefined };
   /** Transport of a stream. */
   readonly streamsBy: "sse" | "multipart" | "websocket";
   readonly span: Span;
@@ -31,19 +35,11 @@ export interface OperationOptions {
 }
 
 /**
- * One operation, which lasts until its client leaves or its deadline passes. It is recorded in the
- * log, in metrics and as a span: its fields, its caller and how it ended.
+ * One operation, or one plain watch, which lasts until its client leaves or its deadline passes. It
+ * is recorded in the log, in metrics and as a span: what it asks for, its caller and how it ended.
  */
 export class Operation {
-  readonly requestId: string;
-  /** Transport of a stream. */
-  readonly streamsBy: string;
-  readonly span: Span;
-  readonly slot: Slot;
-  readonly idempotencyKey: string | undefined;
-  readonly isGet: boolean;
-  readonly acceptLanguage: string | null;
-  readonly authenticate: OperationOptions["authenticate"];
+  readonly request: OperationRequest;
   readonly live: Live;
   caller: Caller | undefined = undefined;
   /** Whether a mutation got the outcome of an earlier call with its key. */
@@ -55,7 +51,6 @@ export class Operation {
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
   readonly #edge: OperationEdge;
-  readonly #connection: OperationOptions["connection"];
   readonly #controller = new AbortController();
   readonly #member: Member<AbortController>;
   readonly #timer: NodeJS.Timeout;
@@ -67,19 +62,11 @@ export class Operation {
   #externalIds: string | undefined;
   #isOver = false;
 
-  constructor(edge: OperationEdge, options: OperationOptions) {
-    this.requestId = options.requestId;
-    this.streamsBy = options.streamsBy;
-    this.span = options.span;
-    this.slot = options.slot;
-    this.idempotencyKey = options.idempotencyKey;
-    this.isGet = options.isGet ?? false;
-    this.acceptLanguage = options.acceptLanguage;
-    this.authenticate = options.authenticate;
-    this.live = new Live(options.lastEventId);
+  constructor(edge: OperationEdge, request: OperationRequest) {
+    this.request = request;
+    this.live = new Live(request.lastEventId);
     this.deadlineMs = Date.now() + edge.timeoutMs;
     this.#edge = edge;
-    this.#connection = options.connection;
     this.#member = edge.underWay.add(this.#controller);
     this.#timer = setTimeout(() => {
       this.#controller.abort(new DOMException("the operation took too long", "TimeoutError"));
@@ -94,15 +81,17 @@ export class Operation {
   /** Starts the record. Not called for a CORS preflight, which is not an operation. */
   begin(): void {
     this.#startedMs = performance.now();
-    this.#edge.report("graphqlBegan", { connection: this.#connection });
+    const { watch, connection } = this.request;
+    if (!watch) this.#edge.report("graphqlBegan", { connection });
   }
 
   /** Records the type and the root fields. Field names come from the schema, so labels stay few. */
   asks(type: "query" | "mutation" | "subscription", fields: readonly string[]): void {
     this.#type = type;
     this.#field = fieldLabel(fields);
-    this.span.rename(type, { of: "graphql", name: `${type} ${this.#field}` });
-    this.span.set({
+    const { span } = this.request;
+    span.rename(type, { of: "graphql", name: `${type} ${this.#field}` });
+    span.set({
       "graphql.operation.type": type,
       "payments_gateway.graphql.fields": fields.slice(0, maxFields).join(","),
     });
@@ -121,7 +110,7 @@ export class Operation {
     if (this.#code !== "OK") return;
     // Codes come from the gateway or from libraries; anything in another form counts as OTHER.
     this.#code = /^[A-Z_]{2,40}$/.test(code) ? code : "OTHER";
-    if (serverFailures.has(this.#code)) this.span.fail(this.#code);
+    if (serverFailures.has(this.#code)) this.request.span.fail(this.#code);
   }
 
   /** Notes when a refusal may be tried again: of several, the last to be so decides. */
@@ -135,49 +124,52 @@ export class Operation {
   liftDeadline(): void {
     clearTimeout(this.#timer);
     this.#member.leave();
-    this.slot.leave();
+    this.request.slot.leave();
   }
 
   /**
    * Called when the client has left or has its response: reports the end, and cancels what still
    * runs for it. Only the first call counts.
    * @param isWhole whether nothing of it still runs: an abort creates an exception
+   * @param hasLeft whether the client has left before it had its response
    */
-  end(isWhole = false): void {
+  end({ isWhole = false, hasLeft = false } = {}): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    if (this.live.failure) this.failed(codeOf(this.live.failure.error));
+    if (hasLeft) this.failed("CANCELLED");
     this.#report();
-    this.span.end();
+    this.request.span.end();
     this.liftDeadline();
     if (!isWhole) this.#controller.abort();
   }
 
   #report(): void {
     if (this.#startedMs === undefined) return;
-    const { span, caller, requestId } = this;
+    const { span, requestId, connection, streamsBy, watch } = this.request;
     const durationMs = performance.now() - this.#startedMs;
-    const [connection, type, field, code] = [this.#connection, this.#type, this.#field, this.#code];
-    const transport = type === "subscription" ? this.streamsBy : connection;
-    span.set({ "payments_gateway.transport": transport });
-    this.#edge.report("graphqlEnded", {
-      ...{ connection, type, field, transport, code, durationMs },
-      traceparent: span.traceparent,
-    });
+    const [type, field, code] = [this.#type, this.#field, this.#code];
+    const transport = watch || type === "subscription" ? streamsBy : connection;
+    if (!watch) {
+      span.set({ "payments_gateway.transport": transport });
+      const { traceparent } = span;
+      const ended = { connection, type, field, transport, code, durationMs, traceparent };
+      this.#edge.report("graphqlEnded", ended);
+    }
     const entry = {
-      type,
-      field,
+      ...(watch ?? { type, field }),
       code,
       durationMs: Math.round(durationMs * 1000) / 1000,
       requestId,
-      caller: caller?.name,
-      account: caller?.account,
+      caller: this.caller?.name,
+      account: this.caller?.account,
       externalId: this.#externalIds,
       transport,
     };
     // A connection's close event, which may call this, runs outside the span's context.
     span.run(() => {
-      if (code === "INTERNAL_SERVER_ERROR") this.#edge.log.error(entry, "graphql");
-      else this.#edge.log.info(entry, "graphql");
+      const level = code === "INTERNAL_SERVER_ERROR" ? "error" : "info";
+      this.#edge.log[level](entry, watch ? "watch" : "graphql");
     });
   }
 }
@@ -212,8 +204,19 @@ export function startOperationSpan(tracing: Tracing, request: IncomingRequest): 
   return startHttpSpan(tracing, request, "GraphQL Operation", address);
 }
 
+/** Starts the span of a plain watch. @param resource in the path; undefined for an unknown path */
+export function startWatchSpan(
+  tracing: Tracing,
+  request: IncomingRequest,
+  resource: string | undefined,
+): Span {
+  const route = resource && `/watch/${resource}/{external_id}`;
+  const name = [knownMethodOf(request.method ?? "") ?? "HTTP", route].filter(Boolean).join(" ");
+  return startHttpSpan(tracing, request, name, { "http.route": route });
+}
+
 /** Starts the span of a request, below the span that its headers name. */
-export function startHttpSpan(
+function startHttpSpan(
   tracing: Tracing,
   { method = "GET", headers, httpVersion }: IncomingRequest,
   name: string,

@@ -50,7 +50,7 @@ export function createOperations(options: OperationsOptions): Operations {
   function ended(executed: ExecutionResult, { operation }: Context): ExecutionResult {
     const errors = executed.errors?.map((error) => {
       operation.noteRetry(error);
-      return formatError(error, operation.acceptLanguage);
+      return formatError(error, operation.request.acceptLanguage);
     });
     const result = errors ? { ...executed, errors } : executed;
     if (!operation.isReplay) return result;
@@ -86,7 +86,7 @@ export function createOperations(options: OperationsOptions): Operations {
       try {
         result = await resultOf(prepared, variables ?? {}, context);
       } catch (error) {
-        result = { errors: [formatError(error, operation.acceptLanguage)] };
+        result = { errors: [formatError(error, operation.request.acceptLanguage)] };
       }
       recordError(operation, result);
       return result;
@@ -113,7 +113,7 @@ function shownResults(
     return { value: shown ? { ...result, errors: shown } : result };
   };
   return {
-    next: () => operation.span.run(show),
+    next: () => operation.request.span.run(show),
     async return() {
       await source.return?.();
       return { done: true, value: undefined };

@@ -31,7 +31,10 @@ export interface Overload {
    * The refusal of an operation that was admitted only because it could move money, but is a query
    * or a new stream by its document. Empty for all others.
    */
-  refusalsOf(type: OperationTypeNode, operation: Pick<Operation, "slot">): readonly GraphQLError[];
+  refusalsOf(
+    type: OperationTypeNode,
+    operation: Pick<Operation, "request">,
+  ): readonly GraphQLError[];
 }
 
 export function createOverload(options: OverloadOptions): Overload {
@@ -82,8 +85,8 @@ export function createOverload(options: OverloadOptions): Overload {
     },
     // Settles always: its caller checks whether the socket is still open.
     enterBySocket: (socket) => turnOf(admission, "unknown", socket, () => refused("unknown")),
-    refusalsOf(type, { slot }) {
-      if (!slot.moneyOnly || type === "mutation") return [];
+    refusalsOf(type, { request }) {
+      if (!request.slot.moneyOnly || type === "mutation") return [];
       refused("other");
       return [formatError(overloaded())];
     },

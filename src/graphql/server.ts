@@ -4,6 +4,7 @@ import { UnderWay } from "../collections/under-way.ts";
 import { replayedHeader } from "../core/idempotency.ts";
 import type { GatewayError } from "../errors.ts";
 import { Heartbeats } from "../live/heartbeats.ts";
+import { kinds } from "../model/kinds.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import type { Cut } from "../net/cut.ts";
 import { type Body, Intake } from "../net/intake.ts";
@@ -18,16 +19,21 @@ import type { Edge } from "./edge.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { watchSpelling } from "./field-names.ts";
 import { createHttpPath } from "./http-path.ts";
-import { Operation, startOperationSpan } from "./operation.ts";
+import {
+  Operation,
+  type OperationRequest,
+  startOperationSpan,
+  startWatchSpan,
+} from "./operation.ts";
 import { createOperations } from "./operations.ts";
 import { createOverload } from "./overload.ts";
 import { bodyTaker } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
 import { takesParts } from "./transport/event-stream.ts";
 import { answerHeaders } from "./transport/headers.ts";
-import { sendAnswer } from "./transport/send.ts";
+import { type Answer, sendAnswer } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
-import { createWatchEndpoint } from "./transport/watch.ts";
+import { createWatchPath, watchedBy } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
@@ -99,90 +105,102 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   };
 
   const answerHttp = createHttpPath(edge, { graphiql: !production });
-  const watch = createWatchEndpoint({
+  const watch = createWatchPath({
     ...edge,
     formatError: createErrorFormatter(log, watchSpelling),
   });
 
+  /** Answers a request by what `respond` makes of it, and records the operation. */
   async function answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    incoming: Body,
+    { request, response, watch, respond }: Exchange,
     span: Span,
     slot: Slot,
   ): Promise<void> {
-    const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
-    const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
+    const { headers: sent, method } = request;
+    const requestId = requestIdOf(sent[requestIdHeader]?.toString());
+    const inParts = !watch && takesParts(sent.accept ?? "");
     const credentials = credentialsOf(request);
     const operation = new Operation(edge, {
-      ...{ requestId, connection: "http", streamsBy, span, slot },
-      idempotencyKey: request.headers["idempotency-key"]?.toString(),
-      isGet: request.method === "GET",
-      lastEventId: request.headers["last-event-id"]?.toString(),
-      acceptLanguage: request.headers["accept-language"] ?? null,
+      ...{ requestId, connection: "http", span, slot },
+      ...(watch && { watch }),
+      streamsBy: inParts ? "multipart" : "sse",
+      idempotencyKey: sent["idempotency-key"]?.toString(),
+      isGet: method === "GET",
+      lastEventId: sent["last-event-id"]?.toString(),
+      acceptLanguage: sent["accept-language"] ?? null,
       authenticate: (account) =>
         identify(account === undefined ? credentials : inAccount(credentials, account)),
     });
-    let whole = false;
+    let isWhole = false;
     response.on("close", () => {
       if (response.writableFinished) settle();
       else leaveInTurn(settle);
     });
     const settle = () => {
-      if (!response.writableFinished) operation.failed("CANCELLED");
       span.set({ "http.response.status_code": response.statusCode });
-      operation.end(whole);
+      operation.end({ isWhole, hasLeft: !response.writableFinished });
     };
-    const headers: OutgoingHttpHeaders = {
-      [requestIdHeader]: requestId,
-      ...answerHeaders(request.headers.origin, corsOrigins),
-    };
-
-    /** Adds what is known only after the operation. */
-    const addLateHeaders = (headers: OutgoingHttpHeaders) => {
-      const { caller, movesMoney, retryAfterSeconds } = operation;
-      if (!caller) return;
-      if (operation.isReplay) headers[replayedHeader] = "true";
-      if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
-      const budget = core.rateLimit(callOf(caller, operation));
-      Object.assign(headers, rateLimitHeaders(budget, movesMoney));
-    };
-    const answered = await answerHttp(
-      request,
-      bodyTaker(incoming, intake, request.socket, slot),
-      operation,
-    );
-    incoming.discard();
+    const { whole, ...answered } = await respond(operation);
     // The client left before its whole body had arrived.
     if (request.destroyed && !request.complete) return void response.destroy();
-    whole = answered.whole === true;
+    isWhole = whole === true;
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
-    if (typeof answered.body !== "object") addLateHeaders(headers);
-    Object.assign(headers, answered.headers);
+    const headers = {
+      [requestIdHeader]: requestId,
+      ...answerHeaders(sent.origin, corsOrigins),
+      ...answered.headers,
+    };
     await sendAnswer({ ...answered, headers }, response, heartbeats);
   }
 
-  function cutIfFailed(answering: Promise<void>, response: ServerResponse): void {
-    answering.catch((error) => {
-      if (!response.destroyed) log.error({ err: error }, "response not sent");
-      response.destroy();
+  async function respondByGraphql(
+    request: IncomingMessage,
+    incoming: Body,
+    operation: Operation,
+  ): Promise<Answer> {
+    const { slot } = operation.request;
+    const taker = bodyTaker(incoming, intake, request.socket, slot);
+    const answered = await answerHttp(request, taker, operation);
+    incoming.discard();
+    const { caller, movesMoney, retryAfterSeconds } = operation;
+    if (typeof answered.body === "object" || !caller) return answered;
+    // What is known only after the operation.
+    const headers: OutgoingHttpHeaders = {
+      ...(operation.isReplay && { [replayedHeader]: "true" }),
+      ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
+      ...rateLimitHeaders(core.rateLimit(callOf(caller, operation)), movesMoney),
+    };
+    return { ...answered, headers: { ...headers, ...answered.headers } };
+  }
+
+  /** Starts an exchange in its turn. */
+  function enter(exchange: Exchange, startSpan: () => Span): void {
+    const { request, response } = exchange;
+    overload.enterByHttp(request, response, (slot) => {
+      const span = startSpan();
+      const answering = span.run(() => answer(exchange, span, slot));
+      answering.catch((error) => {
+        if (!response.destroyed) log.error({ err: error }, "response not sent");
+        response.destroy();
+      });
     });
   }
 
   return {
     handle(request, response) {
       const incoming = intake.bodyOf(request, onCut);
-      overload.enterByHttp(request, response, (slot) => {
-        const span = startOperationSpan(tracing, request);
-        span.run(() => cutIfFailed(answer(request, response, incoming, span, slot), response));
-      });
+      const respond = (operation: Operation) => respondByGraphql(request, incoming, operation);
+      enter({ request, response, respond }, () => startOperationSpan(tracing, request));
     },
     handleWatch(request, response) {
       // A watch has no body: what comes is discarded, also while it waits for its turn.
       request.resume();
-      overload.enterByHttp(request, response, (slot) =>
-        cutIfFailed(watch(request, response, slot), response),
+      const watched = watchedBy(request);
+      const kind = watched && kinds[watched.kind];
+      const respond = (operation: Operation) => watch(request, watched, operation);
+      enter({ request, response, watch: { kind: kind?.name }, respond }, () =>
+        startWatchSpan(tracing, request, kind?.resource),
       );
     },
     attachWebSocket: (server, misdirection) => serveWebSockets(server, edge, misdirection),
@@ -190,6 +208,13 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       for (const call of underWay) call.abort(reason);
     },
   };
+}
+
+/** A request, its response, and what the one makes of the other. */
+interface Exchange extends Pick<OperationRequest, "watch"> {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly respond: (operation: Operation) => Promise<Answer>;
 }
 
 const defaultHeartbeatMs = 15_000;

@@ -82,7 +82,8 @@ const userMessageField = (t: FailureFields) => ({
       "Text for the customer, in English or Ukrainian, as the header `Accept-Language` asks. It " +
       "names no internal reason, and may change at any time.",
     nullable: false,
-    resolve: ({ error }, _, { operation }) => userMessage(error, operation.acceptLanguage).message,
+    resolve: ({ error }, _, { operation }) =>
+      userMessage(error, operation.request.acceptLanguage).message,
   }),
 });
 

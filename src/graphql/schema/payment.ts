@@ -114,7 +114,7 @@ builder.objectField(PaymentDetails, "userMessage", (t) =>
     // The context is read for a failure alone: watchers share the results of other events.
     resolve({ status, statusCode }, _, context) {
       if (status !== PaymentStatus.FAILURE) return null;
-      return declineMessage(statusCode, context.operation.acceptLanguage).message;
+      return declineMessage(statusCode, context.operation.request.acceptLanguage).message;
     },
   }),
 );

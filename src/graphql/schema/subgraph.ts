@@ -175,6 +175,6 @@ async function loadersOf(
   pickAccount(accounts, undefined, account, false);
   return loaders.in(account, async () => ({
     ...call,
-    caller: await operation.authenticate(account),
+    caller: await operation.request.authenticate(account),
   }));
 }

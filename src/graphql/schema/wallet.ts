@@ -37,7 +37,7 @@ const CustomerInput = inputType(CustomerIdentitySchema);
 /** @throws GatewayError INVALID_ARGUMENT for a token in a URL, which is in the logs of proxies */
 function customerArg(given: object | null | undefined, { operation }: Pick<Context, "operation">) {
   const customer = given ? toMessage(CustomerIdentitySchema, { ...given }) : undefined;
-  if (operation.isGet && customer?.authToken !== undefined) {
+  if (operation.request.isGet && customer?.authToken !== undefined) {
     const message = "must be sent by POST: the URL of a GET is logged";
     throw invalidFields([{ path: "customer.auth_token", message }]);
   }

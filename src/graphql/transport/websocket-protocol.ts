@@ -164,9 +164,9 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       operation.begin();
       prepareLive(id, own, operation.live);
       try {
-        return await operation.span.run(() => execute(operation, payload));
+        return await operation.request.span.run(() => execute(operation, payload));
       } catch (error) {
-        return { refusal: [formatError(error, operation.acceptLanguage)] };
+        return { refusal: [formatError(error, operation.request.acceptLanguage)] };
       } finally {
         // Give the slot back before sending: a client that does not read must not hold it.
         slot.leave();
@@ -192,7 +192,7 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       operation: Operation,
       payload: SubscribePayload,
     ): Promise<Subscribed | Refusal> {
-      const context = createContext(core, await operation.authenticate(), operation);
+      const context = createContext(core, await operation.request.authenticate(), operation);
       const text = documentOf(payload) ?? "";
       const { prepared, errors } = operations.find(text, payload.operationName);
       if (!prepared) return { refusal: errors };
@@ -237,8 +237,7 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
           case MessageType.Complete: {
             const completed = running.get(message.id)?.operation;
             running.delete(message.id);
-            if (!completed?.live.isOpen) completed?.failed("CANCELLED");
-            completed?.end();
+            completed?.end({ hasLeft: !completed.live.isOpen });
             return;
           }
           default:
@@ -249,8 +248,7 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
       closed() {
         clearTimeout(initTimeout);
         for (const { operation } of running.values()) {
-          operation?.failed("CANCELLED");
-          operation?.end();
+          operation?.end({ hasLeft: true });
         }
         running.clear();
       },
