@@ -9,9 +9,17 @@ import type { Operation } from "./operation.ts";
 import { recordError, type Subscribed } from "./operations.ts";
 import type { TakeBody } from "./request-body.ts";
 import { RequestError } from "./request-error.ts";
-import { beginResult, formatOf, isStream, resultTypeOf } from "./transport/event-stream.ts";
+import {
+  beginStream,
+  isStream,
+  resultAsEvents,
+  resultTypeOf,
+  streamFormatOf,
+  takesOnlyEvents,
+} from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
 import type { Answer } from "./transport/send.ts";
+import { graphqlEvents } from "./transport/stream-format.ts";
 
 /** Answers a request for `/graphql`. */
 export type AnswerHttp = (
@@ -56,7 +64,7 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
     if (type === "mutation" && method === "GET") {
       throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
     }
-    if (type === "subscription" && !formatOf(headers.accept, true)) throw notAcceptable();
+    if (type === "subscription" && !streamFormatOf(headers.accept)) throw notAcceptable();
     return operations.begin(prepared, variables, createContext(core, operation.caller, operation));
   }
 
@@ -75,10 +83,15 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
       result = { errors: [formatError(error)] };
     }
     recordError(operation, result);
-    const format = formatOf(headers.accept, isStream(result));
-    if (!format) return encode(result as ExecutionResult, resultTypeOf(headers.accept));
-    const { stream, ...head } = await beginResult(result, operation.live, format, method);
-    return { ...head, body: stream };
+    const { live } = operation;
+    if (!isStream(result)) {
+      return takesOnlyEvents(headers.accept)
+        ? resultAsEvents(result, live, method)
+        : encode(result, resultTypeOf(headers.accept));
+    }
+    const format = streamFormatOf(headers.accept) ?? graphqlEvents;
+    const reconnects = method === "GET" && format === graphqlEvents;
+    return beginStream({ results: result, live, format, reconnects });
   };
 }
 

@@ -1,10 +1,10 @@
 import type { ExecutionResult } from "graphql";
 import { GatewayError } from "../../errors.ts";
-import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
 import type { Live } from "../live.ts";
 import type { Subscribed } from "../operations.ts";
 import { graphqlType } from "../overload.ts";
+import type { Answer } from "./send.ts";
 import {
   eventStreamType,
   graphqlEvents,
@@ -15,38 +15,8 @@ import {
 /** A live stream as the body of one response. */
 export interface EventStream {
   readonly blocks: AsyncGenerator<string, void>;
-  readonly heartbeat: string;
+  readonly format: Pick<StreamFormat<never>, "heartbeat" | "pushed">;
   readonly live: Live;
-  /**
-   * The block of an event as a chunk of HTTP/1.1, to be written to the connection while the next of
-   * `blocks` is awaited. Undefined if the event has to come with `blocks`.
-   */
-  readonly pushed: (event: Event) => Buffer | undefined;
-}
-
-/**
- * Begins the response to a subscription, or to what failed to be one. Server-Sent Events follow the
- * protocol of graphql-sse (distinct connections), adapted to an EventSource, which reconnects by
- * itself. Each event has its cursor as `id`. An EventSource gives up after any status but 200, so a
- * GET gets another one only if a retry is useless. It reconnects after the end of a response, so it
- * gets 204 if the stream was over at its `Last-Event-ID`.
- */
-export function beginResult(
-  result: Subscribed,
-  live: Live,
-  format: StreamFormat<ExecutionResult>,
-  method: string | undefined,
-) {
-  return beginStream({
-    ...{
-      results: isStream(result) ? result : once(result),
-      live,
-      format,
-      failureOf: failureOfResult,
-    },
-    reconnects: method === "GET" && format === graphqlEvents,
-    opens: isStream(result),
-  });
 }
 
 export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "contentType">) {
@@ -63,21 +33,15 @@ export function takesParts(accept: string): boolean {
   return typesOf(accept).find(isStreamType) === multipartType;
 }
 
-/**
- * The stream format of a response. A single result has one only if nothing else is accepted. Clients
- * that prefer Apollo's multipart protocol get that.
- */
-export function formatOf(
-  accept = "*/*",
-  isStream = false,
-): StreamFormat<ExecutionResult> | undefined {
-  const types = typesOf(accept);
-  if (!isStream) {
-    const only = types.every((type) => type === eventStreamType || type === "text/*");
-    return only ? graphqlEvents : undefined;
-  }
+/** The format of a subscription's stream; undefined if the client accepts none. */
+export function streamFormatOf(accept = "*/*"): StreamFormat<ExecutionResult> | undefined {
   if (takesParts(accept)) return multipartResults;
-  return types.some((type) => eventStreamTypes.has(type)) ? graphqlEvents : undefined;
+  return typesOf(accept).some((type) => eventStreamTypes.has(type)) ? graphqlEvents : undefined;
+}
+
+/** Whether a client accepts a single result in no other form than that of a stream. */
+export function takesOnlyEvents(accept = "*/*"): boolean {
+  return typesOf(accept).every((type) => type === eventStreamType || type === "text/*");
 }
 
 /** The media type of a single result: JSON, unless another type of GraphQL is accepted before it. */
@@ -119,86 +83,39 @@ export function isStream(result: Subscribed): result is AsyncIterableIterator<Ex
   return Symbol.asyncIterator in result;
 }
 
-/** A single result in the format of a stream. */
-async function* once(result: ExecutionResult): AsyncGenerator<ExecutionResult, undefined> {
-  yield result;
+/**
+ * A single result in the form of an event stream: of a query, or of what failed to be a
+ * subscription. It follows the protocol of graphql-sse (distinct connections), as do the streams.
+ */
+export function resultAsEvents(
+  result: ExecutionResult,
+  live: Live,
+  method: string | undefined,
+): Answer {
+  const format = graphqlEvents;
+  const failure = failureOf(result);
+  const reconnects = method === "GET" && failure?.retryable;
+  const item = format.item(result, live, failure !== undefined);
+  const body = format.begin(live) + item + (reconnects ? "" : format.complete);
+  const statusByGet = reconnects ? 200 : failure?.status;
+  const status = (method === "GET" ? statusByGet : failure?.protocolStatus) ?? 200;
+  const headers = { ...streamHeaders(format), ...(status !== 200 && failure?.headers) };
+  return { status, headers, body };
 }
 
-interface Beginning<Item> {
-  readonly results: AsyncIterator<Item>;
-  readonly live: Live;
-  readonly format: StreamFormat<Item>;
-  /** Whether the client reconnects by itself, as an EventSource does. */
-  readonly reconnects: boolean;
-  /** Whether it is a stream, rather than a single result in the format of one. */
-  readonly opens: boolean;
-  /** The failure in an item of a stream that has not opened; undefined if there is none. */
-  readonly failureOf: (item: Item | undefined) => Failure | undefined;
-}
-
-/** The head of a response, and its body if it has one. */
-export interface Begun {
-  readonly status: number;
-  readonly headers: Record<string, string>;
-  readonly stream?: EventStream;
-}
-
-/** Waits until the stream has opened or failed, on which the response's head depends. */
-export async function beginStream<Item>(beginning: Beginning<Item>): Promise<Begun> {
-  const { results, live, reconnects, format, opens } = beginning;
-  const first = results.next();
-  first.catch(() => undefined);
-  if (opens) {
-    await Promise.race([live.opened, first.then(nothing, nothing)]);
-    // Without `Last-Event-ID`, a stream that is over already is answered with the format's
-    // `complete` block, if it has one; else with 204.
-    const isTold = live.lastEventId === undefined && format.complete !== "";
-    if (!live.isOpen && !isTold && (await first).done) return { status: 204, headers: {} };
-  }
-  const failed = live.isOpen ? undefined : failureIn((await first).value, beginning);
-  const stream: EventStream = {
-    blocks: blocksOf(beginning, first),
-    heartbeat: format.heartbeat,
-    live,
-    pushed: (event) => format.pushed(event, live),
-  };
-  const headers = streamHeaders(format);
-  if (!failed) return { status: 200, headers, stream };
-  const forEventSource = failed.retryable ? 200 : failed.status;
-  const status = reconnects ? forEventSource : failed.protocolStatus;
-  return { status, headers: status === 200 ? headers : { ...headers, ...failed.headers }, stream };
-}
-
-const nothing = () => undefined;
-
-export interface Failure {
-  readonly status: number;
-  readonly retryable: boolean;
-  /** By graphql-sse: 200 with the error in the stream, or another status if the request failed. */
-  readonly protocolStatus: number;
-  /** Those that go with a status other than 200. */
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** The failure of a stream that has not opened; undefined if there is none. */
-function failureIn<Item>(item: Item | undefined, { live, failureOf }: Beginning<Item>) {
-  return live.failure ? mappingOf(live.failure.error) : failureOf(item);
-}
-
-function failureOfResult(result: ExecutionResult | undefined): Failure | undefined {
-  if (!result?.errors || result.data) return undefined;
-  const https = result.errors.map(({ extensions }) => extensions.http);
-  const headers = Object.assign({}, ...https.map((http) => http?.headers));
+/** A result without data; undefined for others. */
+function failureOf({ errors, data }: ExecutionResult) {
+  if (!errors || data) return undefined;
+  const https = errors.map(({ extensions }) => extensions.http);
   const status = Math.max(...https.map((http) => http?.status ?? 400));
-  const protocolStatus = Math.max(...https.map((http) => (http?.spec ? 200 : http?.status) ?? 200));
-  return { status, retryable: retryableStatuses.has(status), protocolStatus, headers };
-}
-
-/** The head for an error, and whether a retry may succeed. */
-export function mappingOf(error: unknown): Failure {
-  const mapping = mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
-  const { status, headers = {} } = httpOf(mapping, retryAfterSeconds(error));
-  return { status, retryable: mapping.retryable, protocolStatus: 200, headers };
+  return {
+    status,
+    /** By graphql-sse: 200 with the error in the stream, or another status if the request failed. */
+    protocolStatus: Math.max(...https.map((http) => (http?.spec ? 200 : http?.status) ?? 200)),
+    retryable: retryableStatuses.has(status),
+    /** Those that go with a status other than 200. */
+    headers: Object.assign({}, ...https.map((http) => http?.headers)),
+  };
 }
 
 const retryableStatuses = new Set(
@@ -207,22 +124,61 @@ const retryableStatuses = new Set(
     .map(({ status }) => status),
 );
 
+interface Beginning<Item> {
+  readonly results: AsyncIterator<Item>;
+  readonly live: Live;
+  readonly format: StreamFormat<Item>;
+  /** Whether the client reconnects by itself, as an EventSource does. */
+  readonly reconnects: boolean;
+}
+
+/**
+ * Begins the response to a subscription or a plain watch: waits until the stream has opened or
+ * failed, on which the response's head depends. Each event has its cursor as `id`. An EventSource
+ * gives up after any status but 200, so it gets another one only if a retry is useless. It
+ * reconnects after the end of a response, so it gets 204 if the stream was over at its
+ * `Last-Event-ID`.
+ */
+export async function beginStream<Item>(beginning: Beginning<Item>): Promise<Answer> {
+  const { results, live, reconnects, format } = beginning;
+  const first = results.next();
+  const hasFirst = first.then(nothing, nothing);
+  await Promise.race([live.opened, hasFirst]);
+  // Without `Last-Event-ID`, a stream that is over already is answered with the format's
+  // `complete` block, if it has one; else with 204.
+  const isTold = live.lastEventId === undefined && format.complete !== "";
+  if (!live.isOpen && !isTold && (await first).done) {
+    return { status: 204, headers: {}, body: undefined };
+  }
+  const failure = live.isOpen ? undefined : live.failure && headOf(live.failure.error);
+  const isFinal = reconnects && failure && !failure.retryable;
+  return {
+    status: isFinal ? failure.status : 200,
+    headers: { ...streamHeaders(format), ...(isFinal && failure.headers) },
+    body: { blocks: blocksOf(beginning, first), format, live },
+  };
+}
+
+const nothing = () => undefined;
+
+/** The head of a response that an error fails, and whether a retry may succeed. */
+export function headOf(error: unknown) {
+  const mapping = mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
+  return { ...httpOf(mapping, retryAfterSeconds(error)), retryable: mapping.retryable };
+}
+
 async function* blocksOf<Item>(
-  beginning: Beginning<Item>,
+  { results, live, reconnects, format }: Beginning<Item>,
   first: Promise<IteratorResult<Item>>,
 ): EventStream["blocks"] {
-  const { results, live, reconnects, format } = beginning;
   try {
     yield format.begin(live);
-    let failed: Failure | undefined;
     for (let next = await first; !next.done; next = await results.next()) {
-      failed = live.isOpen
-        ? live.failure && mappingOf(live.failure.error)
-        : failureIn(next.value, beginning);
-      yield format.item(next.value, live, failed !== undefined);
+      yield format.item(next.value, live, live.failure !== undefined);
     }
     // Without `complete`, an EventSource reconnects, and resumes behind the last `id`.
-    if (format.complete && !(reconnects && failed?.retryable)) yield format.complete;
+    const comesBack = reconnects && live.failure && headOf(live.failure.error).retryable;
+    if (format.complete && !comesBack) yield format.complete;
   } finally {
     await results.return?.();
   }

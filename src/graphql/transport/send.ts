@@ -39,22 +39,22 @@ export async function sendAnswer(
  * stream fails and the client does not read on to receive the error, the connection is cut. The
  * stream must end by itself when the client leaves.
  */
-export async function sendEventStream(
+async function sendEventStream(
   { status, headers }: Omit<Answer, "body">,
-  { blocks, heartbeat, live, pushed }: EventStream,
+  { blocks, format, live }: EventStream,
   response: ServerResponse,
   heartbeats: Heartbeats,
 ): Promise<void> {
   if (response.destroyed) return void (await blocks.return());
   response.writeHead(status, headers);
   const beats = heartbeats.add(() => {
-    if (!response.destroyed && !response.writableNeedDrain) response.write(heartbeat);
+    if (!response.destroyed && !response.writableNeedDrain) response.write(format.heartbeat);
   });
   const stopCutting = cutIfUnread(response, live);
   const push: Push = (event) => {
     const { socket } = response;
     if (!socket || socket.destroyed || socket.writableNeedDrain) return false;
-    const chunk = response.chunkedEncoding ? pushed(event) : undefined;
+    const chunk = response.chunkedEncoding ? format.pushed(event, live) : undefined;
     if (!chunk) return false;
     beats.spoke();
     socket.write(chunk);

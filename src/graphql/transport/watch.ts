@@ -10,7 +10,7 @@ import type { Live } from "../live.ts";
 import type { Operation } from "../operation.ts";
 import { deliveries } from "../schema/stream.ts";
 import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
-import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
+import { beginStream, headOf, streamHeaders } from "./event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./headers.ts";
 import type { Answer } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
@@ -47,7 +47,7 @@ export function createWatchPath(
   return async (request, watched, operation) => {
     const { method, url = "/", headers } = request;
     const { live } = operation;
-    const refused = (error: unknown, status = mappingOf(error).status, allow = {}): Answer => {
+    const refused = (error: unknown, status = headOf(error).status, allow = {}): Answer => {
       operation.failed(codeOf(error));
       const formatted = formatError(error);
       const { http } = formatted.extensions as { http?: { headers?: Record<string, string> } };
@@ -72,13 +72,12 @@ export function createWatchPath(
       refuseForeignPage(headers, corsOrigins);
       const context = createContext(core, await operation.request.authenticate(), operation);
       const results = deliveries(context, openerOf(watched, url, live));
-      const begun = { results, live, format, reconnects: true, opens: true };
-      const { stream, ...head } = await beginStream({ ...begun, failureOf: () => undefined });
-      if (!stream || head.status === 200) return { ...head, body: stream };
-      await stream.blocks.return();
+      const begun = await beginStream({ results, live, format, reconnects: true });
+      if (typeof begun.body !== "object" || begun.status === 200) return begun;
+      await begun.body.blocks.return();
       return refused(live.failure?.error);
     } catch (error) {
-      if (!mappingOf(error).retryable) return refused(error);
+      if (!headOf(error).retryable) return refused(error);
       // An EventSource reconnects only after status 200.
       live.failed(error);
       const body = format.item({ error }, live, true);
