@@ -168,8 +168,6 @@ export interface Observations {
     readonly resource?: string;
     /** Of a stored event or a duplicate. */
     readonly externalId?: string;
-    /** The event is a second, different final state of its operation. */
-    readonly conflict?: boolean;
     /** Why the body could not be parsed. Never contains a part of it. */
     readonly reason?: string;
     /** The error of the store, or the one that parsing the body threw. */
@@ -177,15 +175,15 @@ export interface Observations {
   };
   appended: OfAccount & {
     readonly kind: string;
+    readonly externalId: string;
     readonly source: "callback" | "response" | "reconciliation";
     readonly outcome: "stored" | "duplicate" | "failed";
+    /** The event is a second, different final state of its operation; the log has both. */
     readonly conflict: boolean;
     readonly durationMs: number;
   };
   /** What became of a call could not be written: it is looked up until the log has it. */
   unrecorded: OfAccount & { readonly externalId: string; readonly error: unknown };
-  /** An answer brought a second, different final state of one operation; the log has both. */
-  conflict: OfAccount & { readonly externalId: string };
   /** A stored value could not be decrypted: its password is probably no longer accepted. */
   locked: OfAccount & { readonly what: "event" | "dead_letter" };
   /** A stored record does not say what this gateway can read: its calls are not looked up. */

@@ -255,8 +255,8 @@ async function keep(
     return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
   }
   const { externalId } = parsed.entry;
-  const { outcome, conflict } = await log.append(account, parsed.entry);
-  return { verdict: outcome, externalId, conflict };
+  const { outcome } = await log.append(account, parsed.entry);
+  return { verdict: outcome, externalId };
 }
 
 async function answer(

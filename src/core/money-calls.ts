@@ -172,9 +172,8 @@ export function createMoneyCalls({
     told?: Entry,
   ): Promise<Appended | undefined> {
     const { appended, error } = await intents.end(account, intent, ending, told);
-    const about = { account, externalId: intent.externalId };
-    if (error !== undefined) report("unrecorded", { ...about, error });
-    if (appended?.conflict) report("conflict", about);
+    const { externalId } = intent;
+    if (error !== undefined) report("unrecorded", { account, externalId, error });
     return appended;
   }
 

@@ -149,8 +149,7 @@ async function recordResponse(
   entry: Entry,
 ): Promise<void> {
   try {
-    const { conflict } = await log.append(account, entry);
-    if (conflict) report("conflict", { account, externalId });
+    await log.append(account, entry);
   } catch (error) {
     report("unrecorded", { account, externalId, error });
   }

@@ -434,6 +434,7 @@ export class Ledger implements EventLog, IntentStore {
       report?.("appended", {
         account,
         kind,
+        externalId: event.externalId,
         source,
         outcome: "stored",
         conflict: false,

@@ -46,7 +46,8 @@ export async function observed<R extends Recorded, E extends Entry | undefined>(
     return recorded;
   } finally {
     const durationMs = performance.now() - startedMs;
-    report("appended", { account, kind, source, outcome, conflict, durationMs });
+    const { externalId } = entry;
+    report("appended", { account, kind, externalId, source, outcome, conflict, durationMs });
     span.set({ "payments_gateway.event.outcome": outcome });
     if (outcome === "failed") span.fail("UNAVAILABLE");
     span.end();

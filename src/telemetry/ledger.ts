@@ -82,7 +82,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
   const loggedLocks = new Set<string>();
   const forgetting = new Map<string, NodeJS.Timeout>();
   return {
-    callback({ verdict, account = "", resource = "", conflict, error, ...received }) {
+    callback({ verdict, account = "", resource = "", error, ...received }) {
       const { durationMs, traceparent, ...rest } = received;
       const about = named(rest);
       callbacks.add({ account, resource, verdict });
@@ -93,12 +93,17 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       if (limited.has(verdict))
         repeated.add(`${account} ${resource} ${verdict}`, entry, "callback");
       else log[level](entry, "callback");
-      if (conflict) log.error({ account, ...about }, conflictMessage);
     },
     appended(write) {
       appended.add(write);
       appendSeconds.observe({}, write.durationMs);
-      if (write.conflict) conflicts.add(write);
+      if (!write.conflict) return;
+      conflicts.add(write);
+      const { account, source, externalId } = write;
+      log.error(
+        named({ account, source, externalId }),
+        "one operation has two different final states: both events are kept, a success is shown",
+      );
     },
     unrecorded({ error, ...about }) {
       unrecorded.add(about);
@@ -107,7 +112,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
         "what became of a call that moves money could not be written to the event log: it is looked up until the log has it",
       );
     },
-    conflict: (about) => log.error(named(about), conflictMessage),
     // Counted each time; logged once per account for events and once for dead letters.
     locked({ account, what }) {
       locked.add({ account, what });
@@ -173,9 +177,6 @@ function named<About extends { readonly externalId?: string }>(about: About): Ab
   const { externalId } = about;
   return externalId === undefined ? about : { ...about, externalId: loggedId(externalId) };
 }
-
-const conflictMessage =
-  "one operation has two different final states: both events are kept, a success is shown";
 
 /** Without new counts for this long, another replica reconciles the account and reports them. */
 const unsettledLastMs = 60_000;

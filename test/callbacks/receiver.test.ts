@@ -61,7 +61,6 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       account: "shop",
       resource: "payments",
       externalId: "order-1",
-      conflict: false,
     });
     assert.ok(durationMs > 0);
     assert.deepEqual(others, []);
@@ -100,19 +99,6 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     assert.deepEqual(steps(await history(receiver.log)), ["payment:success"]);
     const verdicts = receiver.verdicts.map(({ verdict }) => verdict);
     assert.deepEqual(verdicts, ["stored", ...Array(22).fill("duplicate")]);
-  });
-
-  it("reports a second, different final state as a conflict", async () => {
-    await using receiver = await startReceiver();
-    await receiver.send(signed(success));
-    await receiver.send(signed(success.replace('"success"', '"failure"')));
-    assert.deepEqual(
-      receiver.verdicts.map(({ verdict, conflict }) => [verdict, conflict]),
-      [
-        ["stored", false],
-        ["stored", true],
-      ],
-    );
   });
 
   it("does not answer before the log has stored the callback", async () => {

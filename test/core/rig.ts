@@ -25,10 +25,7 @@ export function coreBefore(upstream: Partial<Upstream>) {
     ...{ log, intents: log, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
     timeouts: { maxWaitMs: 1_000, timeoutMs: 5_000 },
     callbackUrl: () => "http://127.0.0.1/",
-    report: reportTo({
-      unrecorded: ({ error }) => assert.fail(error as Error),
-      conflict: () => assert.fail(),
-    }),
+    report: reportTo({ unrecorded: ({ error }) => assert.fail(error as Error) }),
   });
   return { core, log };
 }

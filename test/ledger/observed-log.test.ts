@@ -26,9 +26,10 @@ const memory = () => createMemoryLedger({ retentionMs: dayMs });
 test("every append is reported with its kind, source and outcome", async () => {
   const told: string[] = [];
   const report = reportTo({
-    appended({ account, kind, source, outcome, conflict, durationMs }) {
+    appended({ account, kind, externalId, source, outcome, conflict, durationMs }) {
       assert.ok(durationMs >= 0);
-      told.push([account, kind, source, outcome, ...(conflict ? ["conflict"] : [])].join(" "));
+      const isOf = [account, kind, externalId, source, outcome];
+      told.push([...isOf, ...(conflict ? ["conflict"] : [])].join(" "));
     },
   });
   const log = createMemoryLedger({ retentionMs: dayMs, report });
@@ -40,12 +41,12 @@ test("every append is reported with its kind, source and outcome", async () => {
   await log.close();
   await assert.rejects(log.append("shop", payout()), GatewayError);
   assert.deepEqual(told, [
-    "shop payment callback stored",
-    "shop payment callback duplicate",
-    "shop payment response stored conflict",
-    "shop payout callback stored",
-    "shop payment reconciliation stored",
-    "shop payout callback failed",
+    "shop payment order-1 callback stored",
+    "shop payment order-1 callback duplicate",
+    "shop payment order-1 response stored conflict",
+    "shop payout payout-1 callback stored",
+    "shop payment o-2 reconciliation stored",
+    "shop payout payout-1 callback failed",
   ]);
 });
 

@@ -57,20 +57,21 @@ test("an external_id that may be a card number is masked in every record, and a 
   const { report } = telemetryTo(told, "info");
   const about = { account, externalId: "4716 1089 9971 6531" };
   const call = { ...about, method: "CreatePayment", was: "unknown" };
-  const received = { durationMs: 1, requestId: "r", conflict: true };
+  const received = { durationMs: 1, requestId: "r" };
+  const write = { kind: "payment", outcome: "stored", durationMs: 1, conflict: true } as const;
   report("callback", { ...about, ...received, verdict: "stored", resource: "payments" });
   report("unrecorded", { ...about, error: undefined });
-  report("conflict", about);
+  report("appended", { ...about, ...write, source: "reconciliation" });
   report("operatorAsked", { ...about, operator: "o", action: "look up", kind: "payment" });
   report("settled", { ...call, by: "callback" });
   report("givenUp", { ...call, startedAtMs: 0 });
   report("unreadable", { account, record: `payment:${about.externalId}`, error: undefined });
-  report("conflict", { account, externalId: "x".repeat(1_000) });
+  report("unrecorded", { account, externalId: "x".repeat(1_000), error: undefined });
   const ids = told.map((told) => {
     const { externalId, record } = told as { externalId?: string; record?: string };
     return externalId ?? record?.slice("payment:".length);
   });
-  assert.deepEqual(ids, [...Array(8).fill("4716 10** **** 6531"), "x".repeat(128)]);
+  assert.deepEqual(ids, [...Array(7).fill("4716 10** **** 6531"), "x".repeat(128)]);
 });
 
 test("what limits cut and overload refuses is logged once, and then counted", (t) => {
