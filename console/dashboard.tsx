@@ -65,7 +65,7 @@ export function Dashboard(props: {
     nextOf,
     lettersEveryMs,
   );
-  useAgainWhenGrown(status.value?.callbacks.total.dead_letter, letters.again);
+  useAgainWhenGrown(status.value?.callbacks.dead_letter, letters.again);
 
   const main = useRef<HTMLElement>(null);
   useShownRoute(route, main);
@@ -94,12 +94,7 @@ export function Dashboard(props: {
         {route.page === "watch" && (
           <>
             <div class="needs">
-              <OpenCalls
-                calls={calls}
-                settings={session.reconciler}
-                reconciled={status.value?.reconciled}
-                link={link}
-              />
+              <OpenCalls calls={calls} settings={session.reconciler} link={link} />
               <DeadLetters key={account} client={client} account={account} letters={letters} />
             </div>
             <div class="tiles">

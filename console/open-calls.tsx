@@ -1,9 +1,4 @@
-import type {
-  Calls,
-  OpenCall,
-  ReconciledStatus,
-  ReconcilerSettings,
-} from "../src/admin/console-api.ts";
+import type { Calls, OpenCall, ReconcilerSettings } from "../src/admin/console-api.ts";
 import { countOf, durationOf, momentOf, plural } from "./format.ts";
 import { kindTexts } from "./kinds.ts";
 import { Badge, Panel, Problem, Skeleton } from "./parts.tsx";
@@ -17,10 +12,9 @@ const shownAtFirst = 5;
 export function OpenCalls(props: {
   calls: Polled<Calls>;
   settings: ReconcilerSettings;
-  reconciled: ReconciledStatus | undefined;
   link: (subject: Subject) => string;
 }) {
-  const { settings, reconciled, link } = props;
+  const { settings, link } = props;
   const { value, problem } = props.calls;
   const nowMs = useGatewayNow(value);
   const unknown = value?.calls.filter(({ state }) => state === "unknown") ?? [];
@@ -68,7 +62,9 @@ export function OpenCalls(props: {
       {value && value.total > value.calls.length && (
         <p class="soft">{`${value.total - value.calls.length} more are not shown.`}</p>
       )}
-      <Reconciled settings={settings} reconciled={reconciled} />
+      {settings.afterMs === undefined && (
+        <p class="note">Reconciliation is off (RECONCILE_AFTER=0).</p>
+      )}
       <Problem text={problem} old={value !== undefined} />
     </Panel>
   );
@@ -118,59 +114,4 @@ export function nextStep(
   const when = inMs > 500 ? `in ${durationOf(inMs)}` : "now";
   const untilMs = call.startedAtMs + giveUpMs - nowMs;
   return `${what} ${when}; gives up in ${durationOf(untilMs)}.`;
-}
-
-/** What settles calls and how they are looked up, by the names in the metrics. */
-const settledBy: Readonly<Record<string, string>> = {
-  event: "by a callback or an answer",
-  operation: "by operation info",
-  payout: "by payout info",
-  resend: "by a callback that was asked for",
-  notFound: "as not known to the service",
-};
-const lookups: Readonly<Record<string, string>> = {
-  operation: "operation info",
-  payout: "payout info",
-  resend: "the callback",
-};
-const outcomes: Readonly<Record<string, string>> = {
-  learned: "answered",
-  asked: "asked for",
-  notFound: "not known to the service",
-  paid: "paid already",
-  refused: "refused",
-  unreachable: "not reached",
-};
-
-function Reconciled(props: {
-  settings: ReconcilerSettings;
-  reconciled: ReconciledStatus | undefined;
-}) {
-  const { settings, reconciled } = props;
-  if (settings.afterMs === undefined) {
-    return <p class="note">Reconciliation is off (RECONCILE_AFTER=0).</p>;
-  }
-  if (!reconciled) return null;
-  const { settled, probes, givenUp } = reconciled;
-  const told = [
-    ...Object.entries(settled).map(
-      ([by, count]) => `${countOf(count)} settled ${settledBy[by] ?? `by ${by}`}`,
-    ),
-    ...Object.entries(probes).map(([probe, count]) => {
-      const [method = "", outcome = ""] = probe.split(" ");
-      return `${countOf(count)} looked up: ${lookups[method] ?? method} ${outcomes[outcome] ?? outcome}`;
-    }),
-    ...(givenUp > 0 ? [`${countOf(givenUp)} given up`] : []),
-  ];
-  if (told.length === 0) return null;
-  return (
-    <details class="more">
-      <summary>What this replica found out since its start</summary>
-      <ul class="soft small-text">
-        {told.map((line) => (
-          <li key={line}>{line}</li>
-        ))}
-      </ul>
-    </details>
-  );
 }

@@ -1,6 +1,5 @@
 import type {
   BudgetStatus,
-  CallbackStatus,
   Status,
   UpstreamHealth,
   UpstreamStatus,
@@ -27,7 +26,7 @@ export function StatusTiles({ status: { value, problem } }: { status: Polled<Sta
         {value ? <Upstream {...value.upstream} /> : <Skeleton lines={3} />}
       </Panel>
       <Panel id="callbacks" title="Callbacks" aside={<span class="soft">last 5 min</span>}>
-        {value ? <Callbacks {...value.callbacks} /> : <Skeleton lines={3} />}
+        {value ? <Callbacks recent={value.callbacks} /> : <Skeleton lines={3} />}
       </Panel>
     </>
   );
@@ -67,10 +66,10 @@ function Budget({ limit, remaining, resetSeconds, reserve, history, callers }: B
       <Line
         values={history.map((point) => point.remaining)}
         max={limit}
-        label={`Requests left in the last 3 minutes: ${lowest} at the lowest, ${plural(sent, "request")} sent`}
+        label={`Requests left in the last 5 minutes: ${lowest} at the lowest, ${plural(sent, "request")} sent`}
       />
       <p class="caption">
-        <span>3 min ago</span>
+        <span>5 min ago</span>
         <span>{plural(sent, "request")} sent</span>
         <span>now</span>
       </p>
@@ -86,16 +85,16 @@ function Budget({ limit, remaining, resetSeconds, reserve, history, callers }: B
                   <th scope="col">caller</th>
                   <th scope="col">calls</th>
                   <th scope="col">refused</th>
-                  <th scope="col">95% waited</th>
+                  <th scope="col">longest wait</th>
                 </tr>
               </thead>
               <tbody>
-                {callers.map(({ caller, calls, refused, p95WaitMs }) => (
+                {callers.map(({ caller, calls, refused, longestWaitMs }) => (
                   <tr key={caller}>
                     <th scope="row">{caller}</th>
                     <td>{countOf(calls)}</td>
                     <td>{countOf(refused)}</td>
-                    <td>{p95WaitMs === null ? "–" : durationOf(p95WaitMs)}</td>
+                    <td>{durationOf(longestWaitMs)}</td>
                   </tr>
                 ))}
               </tbody>
@@ -123,7 +122,7 @@ function Health({ health, isOld }: UpstreamStatus & { readonly isOld: boolean })
 
 const breakerWords = { closed: "calls go through", halfOpen: "being tried", open: "failing fast" };
 
-function Upstream({ minute, history, breakers, endpoints }: UpstreamStatus) {
+function Upstream({ minute, history, breakers }: UpstreamStatus) {
   const slowest = Math.max(...history.map(({ p95Ms }) => p95Ms ?? 0), 0);
   const failed = history.reduce((sum, point) => sum + point.failed, 0);
   const isOpen = breakers.money !== "closed" || breakers.other !== "closed";
@@ -161,35 +160,6 @@ function Upstream({ minute, history, breakers, endpoints }: UpstreamStatus) {
           Money: {breakerWords[breakers.money]}. Reads: {breakerWords[breakers.other]}.
         </p>
       )}
-      <details class="more">
-        <summary>By endpoint</summary>
-        {endpoints.length === 0 ? (
-          <p class="soft">No calls in the last 5 minutes.</p>
-        ) : (
-          <div class="scroll">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">endpoint</th>
-                  <th scope="col">calls</th>
-                  <th scope="col">failed</th>
-                  <th scope="col">95%</th>
-                </tr>
-              </thead>
-              <tbody>
-                {endpoints.map(({ endpoint, calls, failed: bad, p95Ms }) => (
-                  <tr key={endpoint}>
-                    <th scope="row">{endpoint.replace("/api/", "")}</th>
-                    <td>{countOf(calls)}</td>
-                    <td>{countOf(bad)}</td>
-                    <td>{p95Ms === null ? "–" : durationOf(p95Ms)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )}
-      </details>
     </>
   );
 }
@@ -202,12 +172,11 @@ const verdicts: readonly (readonly [verdict: string, tone: string])[] = [
   ["bad_signature", "bad"],
 ];
 
-function Callbacks({ recent, total, history }: CallbackStatus) {
+function Callbacks({ recent }: { recent: Status["callbacks"] }) {
   const usual = new Map(verdicts);
   const others = Object.keys(recent).filter((verdict) => !usual.has(verdict));
   const shown = [...usual.keys(), ...others];
   const most = Math.max(...shown.map((verdict) => recent[verdict] ?? 0), 1);
-  const all = Object.values(total).reduce((sum, count) => sum + count, 0);
   return (
     <>
       <ul class="verdicts">
@@ -224,15 +193,6 @@ function Callbacks({ recent, total, history }: CallbackStatus) {
           );
         })}
       </ul>
-      <Bars
-        values={history.map((count) => ({ all: count }))}
-        label={`Callbacks in the last 5 minutes: ${history.reduce((sum, count) => sum + count, 0)}`}
-      />
-      <p class="caption">
-        <span>5 min ago</span>
-        <span>{plural(all, "callback")} since start</span>
-        <span>now</span>
-      </p>
     </>
   );
 }

@@ -70,9 +70,9 @@ function createdBy(area: (context: TelemetryContext) => unknown): Found[] {
       note("gauge", name, help, labels);
       return real.gauge(name, help, labels);
     },
-    histogram(name, help, labels, buckets, isPrinted = true) {
-      if (isPrinted) note("histogram", name, help, labels);
-      return real.histogram(name, help, labels, buckets, isPrinted);
+    histogram(name, help, labels, buckets) {
+      note("histogram", name, help, labels);
+      return real.histogram(name, help, labels, buckets);
     },
   };
   area({ metrics, log: createLogger("silent"), accounts: [account], durations: undefined });

@@ -1,313 +1,221 @@
-import type { Observations } from "../report.ts";
-import { Durations, fineBuckets, type Metrics } from "../telemetry/metrics.ts";
+import { ofAccount } from "../errors.ts";
+import { type Observations, reportTo } from "../report.ts";
 import type {
   BreakerState,
   BudgetPoint,
-  CallbackStatus,
   CallerWaits,
   CallFigures,
-  LatencyPoint,
-  ReconciledStatus,
   UpstreamHealth,
   UpstreamStatus,
 } from "./console-api.ts";
 
-/** Activity by account. */
-export type Activities = ReadonlyMap<string, Activity>;
+export type Activities = ReturnType<typeof createActivities>;
 
-const secondsShown = 180;
-const secondsInStep = 5;
+/**
+ * What this replica did in the last five minutes for each account, for the console. It hears of it
+ * by `report`.
+ * @param remaining tokens that are left of an account's rate budget
+ */
+export function createActivities(
+  accounts: readonly string[],
+  remaining: (account: string) => number,
+) {
+  const all = new Map(accounts.map((name) => [name, new Activity(() => remaining(name))]));
+  /** For callbacks to a path that names no account of ours: any of them may have been meant. */
+  const astray = new Activity(() => 0);
+  return {
+    report: reportTo({
+      upstreamCall: (call) => all.get(call.account)?.called(call),
+      tokenGiven: (given) => all.get(given.account)?.waited(given),
+      breaker: (changed) => all.get(changed.account)?.switched(changed),
+      credentials: ({ account, accepted }) => all.get(account)?.tried(accepted),
+      callback: ({ account = "", verdict }) => (all.get(account) ?? astray).calledBack(verdict),
+    }),
+    of: (account: string) => ofAccount(all, account),
+    /** Callbacks by verdict. */
+    callbacks(account: string): Readonly<Record<string, number>> {
+      const counts: Record<string, number> = {};
+      for (const [verdict, count] of [...ofAccount(all, account).verdicts, ...astray.verdicts]) {
+        counts[verdict] = (counts[verdict] ?? 0) + count;
+      }
+      return counts;
+    },
+    /** Accounts whose credentials the service refuses, by a call of the last minute. */
+    refused: () => [...all].filter(([, { isRefused }]) => isRefused).map(([name]) => name),
+  };
+}
+
+const stepMs = 5_000;
 /** Five minutes. */
 const steps = 60;
 const stepsInMinute = 12;
-/** Most callers that are told apart in one step. */
+/** Most callers that are told apart in one step, and most durations that it keeps. */
 const maxCallers = 50;
+const maxDurations = 500;
 const maxCallersShown = 10;
-/** How long refused credentials count after the account's last call, in milliseconds. */
+/** How long refused credentials count after the account's last call. */
 const refusedMs = 60_000;
 
-/**
- * An account's recent activity on this replica: how far the metrics have moved since earlier points
- * in time. Only callers are counted here, since metrics have no series for each. Bounded in size.
- */
-export class Activity {
-  readonly #account: string;
-  readonly #metrics: Pick<Metrics, "series">;
-  /** Each as it began; the current one is the last. */
-  readonly #seconds: { readonly sent: number; remaining: number | null }[] = [];
-  readonly #steps: Totals[] = [];
-  readonly #callers: Map<string, Caller>[] = [];
-  #ticks = 0;
-  #lastCallMs = -Infinity;
+/** What happened in five seconds. */
+class Step {
+  sent = 0;
+  failed = 0;
+  readonly durationsMs: number[] = [];
+  /** The lowest that was seen. */
+  remaining: number | null = null;
+  readonly callers = new Map<string, Waits>();
+  readonly verdicts = new Map<string, number>();
+}
 
-  constructor(account: string, metrics: Pick<Metrics, "series">) {
-    this.#account = account;
-    this.#metrics = metrics;
-    this.tick();
+const idle = new Step();
+
+/** An account's recent activity. It holds nothing of steps in which nothing happened. */
+class Activity {
+  readonly #remaining: () => number;
+  readonly #steps = new Map<number, Step>();
+  readonly #breakers: Record<"money" | "other", BreakerState> = {
+    money: "closed",
+    other: "closed",
+  };
+  #refusesCredentials = false;
+  #lastTokenMs = -Infinity;
+
+  constructor(remaining: () => number) {
+    this.#remaining = remaining;
   }
 
-  /** Begins the next second: to be called once in each. */
-  tick(): void {
-    push(this.#seconds, { sent: this.#sent, remaining: null }, secondsShown);
-    if (this.#ticks++ % secondsInStep !== 0) return;
-    const last = this.#steps.at(-1);
-    const now = this.#totals();
-    // Steps in which nothing happens share what they hold.
-    const isIdle = last?.all[0] === now.all[0] && sumOf(last?.verdicts) === sumOf(now.verdicts);
-    push(this.#steps, isIdle ? (last ?? now) : now, steps);
-    push(this.#callers, new Map(), steps);
-  }
-
-  /** Notes what is left of the budget in this second. */
-  budget(remaining: number): void {
-    const second = this.#seconds.at(-1);
-    if (second) second.remaining = remaining;
+  called({ outcome, durationMs }: Observations["upstreamCall"]): void {
+    const step = this.#step();
+    step.sent += 1;
+    // A decline is an answer, not a failure.
+    if (!answered.test(outcome)) step.failed += 1;
+    if (step.durationsMs.length < maxDurations) step.durationsMs.push(durationMs);
   }
 
   /** A call got a token, or was refused one. */
   waited({ caller, waitedMs, refused }: Observations["tokenGiven"]): void {
-    this.#lastCallMs = performance.now();
-    const callers = this.#callers.at(-1);
+    this.#lastTokenMs = performance.now();
+    this.sample();
     // Without a caller it is the gateway's own look-up, which takes only spare tokens.
-    if (!callers || !caller) return;
+    if (!caller) return;
+    const { callers } = this.#step();
     const name = callers.has(caller.name) || callers.size < maxCallers ? caller.name : "others";
-    const of = callers.get(name) ?? { calls: 0, refused: 0, waits: new Durations(fineBuckets) };
-    callers.set(name, of);
-    of.calls += 1;
-    if (refused === undefined) of.waits.observe(waitedMs);
-    else of.refused += 1;
+    const isServed = refused === undefined;
+    const call = { calls: 1, refused: isServed ? 0 : 1, longestWaitMs: isServed ? waitedMs : 0 };
+    callers.set(name, plus(callers.get(name), call));
   }
 
-  /** Whether a call was sent in the last 5 seconds. */
-  get busy(): boolean {
-    const [first] = this.#seconds.slice(-5);
-    return this.#sent > (first?.sent ?? 0);
+  switched({ calls, state }: Observations["breaker"]): void {
+    this.#breakers[calls] = state;
+  }
+
+  /** The service accepted or refused the account's credentials. */
+  tried(accepted: boolean): void {
+    this.#refusesCredentials = !accepted;
+    this.#lastTokenMs = performance.now();
+  }
+
+  calledBack(verdict: string): void {
+    const { verdicts } = this.#step();
+    verdicts.set(verdict, (verdicts.get(verdict) ?? 0) + 1);
+  }
+
+  /** Notes what is left of the budget. */
+  sample(): void {
+    const step = this.#step();
+    const remaining = this.#remaining();
+    step.remaining = Math.min(step.remaining ?? remaining, remaining);
+  }
+
+  /** Only a call shows that credentials are accepted again, and who is not ready gets none. */
+  get isRefused(): boolean {
+    return this.#refusesCredentials && performance.now() - this.#lastTokenMs < refusedMs;
   }
 
   get budgetHistory(): BudgetPoint[] {
-    const points = spans(this.#seconds, { sent: this.#sent }).map(([began, ended]) => {
-      return { remaining: began.remaining, sent: ended.sent - began.sent };
-    });
-    return padded(points, secondsShown, { remaining: null, sent: 0 });
+    return this.#recent().map(({ remaining, sent }) => ({ remaining, sent }));
   }
 
   get callers(): CallerWaits[] {
-    const sums = new Map<string, Figures>();
-    for (const step of this.#callers) {
-      for (const [name, { calls, refused, waits }] of step) {
-        const figures = [calls, refused, 0, ...waits.counts];
-        sums.set(name, plus(sums.get(name) ?? none, figures));
-      }
+    const sums = new Map<string, Waits>();
+    for (const { callers } of this.#recent()) {
+      for (const [name, waits] of callers) sums.set(name, plus(sums.get(name), waits));
     }
-    return byCalls(sums)
-      .slice(0, maxCallersShown)
-      .map(({ name: caller, calls, failed: refused, p95Ms: p95WaitMs }) => {
-        return { caller, calls, refused, p95WaitMs };
-      });
+    return [...sums]
+      .map(([caller, waits]) => ({ caller, ...waits }))
+      .sort((a, b) => b.calls - a.calls || a.caller.localeCompare(b.caller))
+      .slice(0, maxCallersShown);
   }
 
   get upstream(): UpstreamStatus {
-    const now = this.#totals();
-    const minute = shown(minus(now.all, this.#steps.slice(-stepsInMinute)[0]?.all));
-    const history = spans(this.#steps, now).map(([began, ended]) => {
-      const { p95Ms, calls, failed } = shown(minus(ended.all, began.all));
-      return { p95Ms, calls, failed };
-    });
-    const before = this.#steps[0]?.endpoints;
-    const endpoints = new Map(
-      [...now.endpoints].map(([name, figures]) => [name, minus(figures, before?.get(name))]),
-    );
-    const breakers = { money: this.#breakerOf("money"), other: this.#breakerOf("other") };
-    return {
-      health: this.#healthOf(minute, history, breakers),
-      breakers,
-      minute,
-      history: padded(history, steps, { p95Ms: null, calls: 0, failed: 0 }),
-      endpoints: byCalls(endpoints)
-        .filter(({ calls }) => calls > 0)
-        .map(({ name: endpoint, ...figures }) => ({ endpoint, ...figures })),
-    };
+    const recent = this.#recent();
+    const minute = figuresOf(recent.slice(-stepsInMinute));
+    const health = this.#healthOf(minute, recent);
+    const history = recent.map((step) => figuresOf([step]));
+    return { health, breakers: this.#breakers, minute, history };
   }
 
-  get callbacks(): CallbackStatus {
-    const now = this.#totals();
-    const total = now.verdicts;
-    const before = this.#steps[0]?.verdicts;
-    const recent = Object.entries(total).map(([verdict, count]) => {
-      return [verdict, count - (before?.[verdict] ?? 0)] as const;
-    });
-    const history = spans(this.#steps, now).map(
-      ([began, ended]) => sumOf(ended.verdicts) - sumOf(began.verdicts),
-    );
-    return {
-      recent: Object.fromEntries(recent.filter(([, count]) => count > 0)),
-      total,
-      history: padded(history, steps, 0),
-    };
+  get verdicts(): (readonly [verdict: string, count: number])[] {
+    return this.#recent().flatMap(({ verdicts }) => [...verdicts]);
   }
 
-  get reconciled(): ReconciledStatus {
-    return {
-      settled: this.#counts("reconciliations_settled_total", ({ by = "" }) => by),
-      probes: this.#counts(
-        "reconciliation_probes_total",
-        ({ lookup_method, outcome }) => `${lookup_method} ${outcome}`,
-      ),
-      givenUp: this.#sum("reconciliations_given_up_total"),
-    };
-  }
-
-  /**
-   * Whether the service refuses the merchant's credentials, as of a call in the last minute: only a
-   * call shows that they are accepted again, and a gateway that is not ready gets none.
-   */
-  get isRefused(): boolean {
-    return this.#areRefused && performance.now() - this.#lastCallMs < refusedMs;
-  }
-
-  get #areRefused(): boolean {
-    return this.#sum("upstream_credentials_refused") > 0;
-  }
-
-  get #sent(): number {
-    return this.#sum("upstream_requests_total");
-  }
-
-  #totals(): Totals {
-    const endpoints = new Map<string, Figures>();
-    const durations = this.#metrics.series<Durations>("upstream_account_seconds", this.#account);
-    for (const { labels, series } of durations) {
-      endpoints.set(labels.endpoint ?? "", [0, 0, 0, ...series.counts]);
-    }
-    for (const { labels, series } of this.#numbers("upstream_requests_total")) {
-      const { endpoint = "", outcome = "" } = labels;
-      const calls = series.value ?? 0;
-      const limited = outcome === "429" ? calls : 0;
-      // A decline is an answer, not a failure.
-      const failed = answered.test(outcome) ? 0 : calls;
-      const before = endpoints.get(endpoint) ?? none;
-      endpoints.set(endpoint, plus(before, [calls, failed, limited]));
-    }
-    return {
-      endpoints,
-      all: [...endpoints.values()].reduce(plus, none),
-      // A path that names no account of ours may have been meant for any of them.
-      verdicts: this.#counts("callbacks_total", ({ verdict = "" }) => verdict, [this.#account, ""]),
-    };
-  }
-
-  #healthOf(
-    { calls, failed }: CallFigures,
-    history: readonly LatencyPoint[],
-    breakers: UpstreamStatus["breakers"],
-  ): UpstreamHealth {
-    if (this.#areRefused) return "refused";
-    if (breakers.money !== "closed" || breakers.other !== "closed") return "failing";
+  #healthOf({ calls, failed }: CallFigures, recent: readonly Step[]): UpstreamHealth {
+    const { money, other } = this.#breakers;
+    if (this.#refusesCredentials) return "refused";
+    if (money !== "closed" || other !== "closed") return "failing";
     if (calls === 0) return "idle";
     if (failed === 0) return "healthy";
     // What went well before the service stopped answering does not count.
-    const latest = history.findLast((point) => point.calls > 0);
-    if (latest?.failed === latest?.calls) return "failing";
-    return failed * 2 >= calls ? "failing" : "degraded";
+    const latest = recent.findLast(({ sent }) => sent > 0);
+    return latest?.failed === latest?.sent || failed * 2 >= calls ? "failing" : "degraded";
   }
 
-  #breakerOf(calls: string): BreakerState {
-    const states = this.#numbers("upstream_breaker_state");
-    const state = states.find(({ labels }) => labels.calls === calls)?.series.value ?? 0;
-    return (["closed", "halfOpen", "open"] as const)[state] ?? "closed";
-  }
-
-  #numbers(metric: string, account = this.#account) {
-    return this.#metrics.series<{ readonly value: number | undefined }>(metric, account);
-  }
-
-  #sum(metric: string): number {
-    return this.#numbers(metric).reduce((sum, { series }) => sum + (series.value ?? 0), 0);
-  }
-
-  /** The numbers of a metric above 0, summed by what `nameOf` makes of their labels. */
-  #counts(
-    metric: string,
-    nameOf: (labels: Readonly<Record<string, string>>) => string,
-    accounts: readonly string[] = [this.#account],
-  ): Readonly<Record<string, number>> {
-    const counts: Record<string, number> = {};
-    for (const { labels, series } of accounts.flatMap((one) => this.#numbers(metric, one))) {
-      const name = nameOf(labels);
-      if (series.value) counts[name] = (counts[name] ?? 0) + series.value;
+  /** The current step. */
+  #step(): Step {
+    const now = this.#now();
+    let step = this.#steps.get(now);
+    if (!step) {
+      for (const at of this.#steps.keys()) if (at <= now - steps) this.#steps.delete(at);
+      step = new Step();
+      this.#steps.set(now, step);
     }
-    return counts;
+    return step;
+  }
+
+  /** All steps, the current one last. */
+  #recent(): Step[] {
+    const first = this.#now() - steps + 1;
+    return Array.from({ length: steps }, (_, at) => this.#steps.get(first + at) ?? idle);
+  }
+
+  #now(): number {
+    return Math.floor(performance.now() / stepMs);
   }
 }
 
-/** An HTTP status below 500 (429 is counted apart), or a call that its caller cancelled. */
+/** An HTTP status below 500, or a call that its caller cancelled. */
 const answered = /^(?:[1-4]\d\d|CANCELLED)$/;
 
-interface Caller {
-  calls: number;
-  refused: number;
-  readonly waits: Durations;
+type Waits = Omit<CallerWaits, "caller">;
+
+function plus(a: Waits | undefined, b: Waits): Waits {
+  return {
+    calls: (a?.calls ?? 0) + b.calls,
+    refused: (a?.refused ?? 0) + b.refused,
+    longestWaitMs: Math.max(a?.longestWaitMs ?? 0, b.longestWaitMs),
+  };
 }
 
-interface Totals {
-  readonly all: Figures;
-  readonly endpoints: ReadonlyMap<string, Figures>;
-  readonly verdicts: Readonly<Record<string, number>>;
-}
-
-/** Calls, failed ones, ones answered with 429, and then the durations by bucket. */
-type Figures = readonly number[];
-
-const none: Figures = [0, 0, 0, ...new Durations(fineBuckets).counts];
-
-function plus(a: Figures, b: Figures): Figures {
-  return a.map((figure, at) => figure + (b[at] ?? 0));
-}
-
-function minus(a: Figures, b: Figures = none): Figures {
-  return a.map((figure, at) => figure - (b[at] ?? 0));
-}
-
-function shown([calls = 0, failed = 0, limited = 0, ...counts]: Figures): CallFigures {
-  const [p50Ms, p95Ms] = [quantileMs(counts, 0.5), quantileMs(counts, 0.95)];
-  return { calls, failed, limited, p50Ms, p95Ms };
-}
-
-/** Figures by name, the busiest first. */
-function byCalls(all: ReadonlyMap<string, Figures>) {
-  return [...all]
-    .map(([name, figures]) => ({ name, ...shown(figures) }))
-    .sort((a, b) => b.calls - a.calls || a.name.localeCompare(b.name));
-}
-
-/** What `share` (0 to 1) of the durations did not exceed, in whole ms; null without any. */
-function quantileMs(counts: readonly number[], share: number): number | null {
-  const wanted = share * counts.reduce((sum, count) => sum + count, 0);
-  let before = 0;
-  for (const [at, count] of counts.entries()) {
-    if (count > 0 && before + count >= wanted) {
-      const from = fineBuckets[at - 1] ?? 0;
-      const to = fineBuckets[at] ?? from;
-      return Math.round(1_000 * (from + ((to - from) * (wanted - before)) / count));
-    }
-    before += count;
-  }
-  return null;
-}
-
-function sumOf(counts: Readonly<Record<string, number>> = {}): number {
-  return Object.values(counts).reduce((sum, count) => sum + count, 0);
-}
-
-/** Each of these with what follows it, and the last one with what is now. */
-function spans<Then extends Now, Now>(all: readonly Then[], now: Now) {
-  return all.map((began, at): [began: Then, ended: Now] => [began, all[at + 1] ?? now]);
-}
-
-function push<T>(list: T[], item: T, most: number): void {
-  if (list.push(item) > most) list.shift();
-}
-
-function padded<T>(points: readonly T[], length: number, nothing: T): T[] {
-  return [...new Array<T>(length - points.length).fill(nothing), ...points];
+function figuresOf(all: readonly Step[]): CallFigures {
+  const durations = all.flatMap(({ durationsMs }) => durationsMs).sort((a, b) => a - b);
+  /** What this share of the durations did not exceed. */
+  const quantileMs = (share: number) => {
+    const found = durations[Math.ceil(share * durations.length) - 1];
+    return found === undefined ? null : Math.round(found);
+  };
+  return {
+    calls: all.reduce((sum, { sent }) => sum + sent, 0),
+    failed: all.reduce((sum, { failed }) => sum + failed, 0),
+    ...{ p50Ms: quantileMs(0.5), p95Ms: quantileMs(0.95) },
+  };
 }

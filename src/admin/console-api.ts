@@ -42,9 +42,8 @@ export interface Status {
   readonly notReady: readonly string[];
   readonly budget: BudgetStatus;
   readonly upstream: UpstreamStatus;
-  readonly callbacks: CallbackStatus;
-  /** What this replica's reconciler did since its start. */
-  readonly reconciled: ReconciledStatus;
+  /** Callbacks of the last five minutes, by verdict. */
+  readonly callbacks: Readonly<Record<string, number>>;
 }
 
 export interface Replica {
@@ -65,7 +64,7 @@ export interface BudgetStatus {
    * is away; `own`: this process's budget, without Redis.
    */
   readonly source: "shared" | "share" | "own";
-  /** A point for each second, the current second last. */
+  /** Five minutes in steps of 5 seconds, the current step last. */
   readonly history: readonly BudgetPoint[];
   /** The ten callers with the most calls in the last five minutes, the busiest first. */
   readonly callers: readonly CallerWaits[];
@@ -78,12 +77,12 @@ export interface CallerWaits {
   readonly calls: number;
   /** Calls that got no token. */
   readonly refused: number;
-  /** What 95% of the other calls waited at most; null without any. */
-  readonly p95WaitMs: number | null;
+  /** Of the other calls. */
+  readonly longestWaitMs: number;
 }
 
 export interface BudgetPoint {
-  /** Tokens left; null while no call was sent and no page showed the budget. */
+  /** Fewest tokens left; null while no call was sent and no page showed the budget. */
   readonly remaining: number | null;
   /** Requests that this replica sent. */
   readonly sent: number;
@@ -95,9 +94,7 @@ export interface UpstreamStatus {
   /** Calls of the last minute. */
   readonly minute: CallFigures;
   /** Five minutes in steps of 5 seconds, the current step last. */
-  readonly history: readonly LatencyPoint[];
-  /** Calls of the last five minutes by endpoint, the busiest first. */
-  readonly endpoints: readonly (CallFigures & { readonly endpoint: string })[];
+  readonly history: readonly CallFigures[];
 }
 
 /** `refused`: the service rejects the merchant's credentials. */
@@ -109,29 +106,8 @@ export interface CallFigures {
   readonly calls: number;
   /** Calls without an answer, with a 5xx, or with an answer that was not understood. */
   readonly failed: number;
-  /** Calls answered with 429 Too Many Requests. */
-  readonly limited: number;
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
-}
-
-export type LatencyPoint = Pick<CallFigures, "p95Ms" | "calls" | "failed">;
-
-export interface CallbackStatus {
-  /** Callbacks of the last five minutes, by verdict. */
-  readonly recent: Readonly<Record<string, number>>;
-  /** Callbacks since this replica started, by verdict. */
-  readonly total: Readonly<Record<string, number>>;
-  /** Number of callbacks in steps of 5 seconds, the current step last. */
-  readonly history: readonly number[];
-}
-
-export interface ReconciledStatus {
-  /** Settled calls, by what settled them: an event, a look-up method, or `notFound`. */
-  readonly settled: Readonly<Record<string, number>>;
-  /** Look-ups by method and outcome, such as `resend asked`. */
-  readonly probes: Readonly<Record<string, number>>;
-  readonly givenUp: number;
 }
 
 /** `GET /api/start?account=`: the cursor after which a newly opened page streams events. */

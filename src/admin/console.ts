@@ -48,31 +48,11 @@ export interface ConsoleOptions {
   readonly answerSandbox: AnswerSandbox | undefined;
 }
 
-/**
- * What the operator's page shows and does: the JSON of `console-api.ts`. `close` stops sampling the
- * rate budgets.
- */
+/** What the operator's page shows and does: the JSON of `console-api.ts`. */
 export function createConsole(options: ConsoleOptions) {
   const { accounts, activities, log, intents, deadLetters, core, reconciler } = options;
   const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
-  const watched = new Map<string, number>();
-
-  function sample(account: string) {
-    const { bucket } = ofAccount(accounts, account);
-    const budget = bucket.status();
-    activities.get(account)?.budget(budget.remaining);
-    return { ...budget, source: bucket.source };
-  }
-
-  const sampling = setInterval(() => {
-    for (const [account, activity] of activities) {
-      activity.tick();
-      // A budget that no call spends and no page shows is not sampled.
-      const sinceMs = Date.now() - (watched.get(account) ?? -Infinity);
-      if (activity.busy || sinceMs < watchedMs) sample(account);
-    }
-  }, 1_000).unref();
 
   const session = ({ accounts }: Operator): Session => ({
     accounts,
@@ -89,20 +69,21 @@ export function createConsole(options: ConsoleOptions) {
   /** `GET /api/{name}?account=`, by name. */
   const views = byName({
     async status(account: string): Promise<Status> {
-      const activity = ofAccount(activities, account);
-      watched.set(account, Date.now());
-      const { limit, remaining, resetSeconds, source } = sample(account);
+      const activity = activities.of(account);
+      activity.sample();
+      const { bucket } = ofAccount(accounts, account);
+      const { limit, remaining, resetSeconds } = bucket.status();
       const { reserve, notReady } = options;
-      const { budgetHistory: history, callers, upstream, callbacks, reconciled } = activity;
+      const { budgetHistory: history, callers, upstream } = activity;
       return {
         replica,
         nowMs: Date.now(),
         notReady: notReady(),
         budget: {
-          ...{ limit, remaining, resetSeconds, reserve, source },
+          ...{ limit, remaining, resetSeconds, reserve, source: bucket.source },
           ...{ history, callers },
         },
-        ...{ upstream, callbacks, reconciled },
+        ...{ upstream, callbacks: activities.callbacks(account) },
       };
     },
     async start(account: string): Promise<Start> {
@@ -161,7 +142,6 @@ export function createConsole(options: ConsoleOptions) {
       if (name === "session") return session(operator);
       return views.get(name)?.(accountOf(operator, query.get("account")), query);
     },
-    close: () => clearInterval(sampling),
   };
 }
 
@@ -195,6 +175,3 @@ const maxTextLength = 64 * 1024;
 function shortened(text: string): string {
   return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}\n…` : text;
 }
-
-/** How long a budget is sampled after a page last requested the account's status. */
-const watchedMs = 15_000;

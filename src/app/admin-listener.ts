@@ -32,8 +32,6 @@ export interface AdminListenerOptions
   readonly intake: Intake;
   readonly tlsFiles: TlsFiles | undefined;
   readonly telemetry: Telemetry;
-  /** Those whose credentials the service refuses. */
-  readonly refusedAccounts: () => readonly string[];
   /** URL of the public listener. */
   readonly publicUrl: () => string;
   /** Set in sandbox mode. */
@@ -92,7 +90,7 @@ export function createAdminListener(
     exposition: (accept) => expositionOf(metrics.registry, accept),
     details() {
       const redis = stores.redisHealth?.();
-      const refused = options.refusedAccounts();
+      const refused = activities.refused();
       if (refused.length === 0) return redis && { redis };
       return { redis, credentialsRefused: refused };
     },
@@ -118,6 +116,5 @@ export function createAdminListener(
       await Promise.all(counted);
     },
   });
-  server.once("close", operatorConsole.close);
   return guardRequests(server, createHostGuard(config, config.adminAddress));
 }

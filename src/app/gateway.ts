@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { Activity } from "../admin/activity.ts";
+import { createActivities } from "../admin/activity.ts";
 import { createAuthentication } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import { createWatchTokens, type WatchTokens } from "../auth/watch-token.ts";
@@ -9,7 +9,7 @@ import { ConfigError } from "../config/config-error.ts";
 import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
-import { FileError } from "../errors.ts";
+import { FileError, ofAccount } from "../errors.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { createCauses } from "../ledger/cause-of.ts";
@@ -72,8 +72,20 @@ export async function startGateway(
 
 async function start(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
   const names = [...config.accounts.keys()];
-  const telemetry = createTelemetry(log, names, await loadDurations(config.metrics));
-  const { durations, report } = telemetry;
+  const { report: note, ...told } = createTelemetry(
+    log,
+    names,
+    await loadDurations(config.metrics),
+  );
+  const activities = createActivities(
+    names,
+    (name) => ofAccount(accounts, name).bucket.status().remaining,
+  );
+  const report: Report = (...observed) => {
+    activities.report(...observed);
+    note(...observed);
+  };
+  const telemetry = { ...told, report };
 
   // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
@@ -94,7 +106,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
   const back = await openBack(common, sandbox);
-  const { stores, ledger, causes, emulator, activities, accounts } = back;
+  const { stores, ledger, causes, emulator, accounts } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
@@ -114,19 +126,18 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const edges = createEdges(common, back, core, identify, tlsFiles);
   const { admission, intake, publicServer, rpc } = edges;
 
-  const { refusedAccounts } = back;
   const notReady = () => [
     ...(shutdown.announced ? ["shutting down"] : []),
     ...stores.notReady(),
     // While only some are refused, the calls of the others go on here as well as elsewhere.
-    ...(refusedAccounts().length === names.length
+    ...(activities.refused().length === names.length
       ? names.map((name) => `the upstream refuses the credentials of account ${name}`)
       : []),
   ];
   const admin = createAdminListener(config, log, {
     ...{ accounts, activities, core, identify, stores },
     ...{ admission, intake, tlsFiles, telemetry, emulator },
-    ...{ notReady, refusedAccounts, publicUrl: () => listeningUrl },
+    ...{ notReady, publicUrl: () => listeningUrl },
   });
 
   // Open the listeners, the operators' last.
@@ -148,7 +159,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     times: config.shutdown,
     accounts,
     watchedFiles: [authentication, tlsFiles],
-    ...{ ...edges, admin, core, reconciler, stores, tracing, durations, emulator },
+    ...{ ...edges, admin, core, reconciler, stores, tracing, durations: told.durations, emulator },
   });
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
@@ -181,7 +192,7 @@ type Back = Awaited<ReturnType<typeof openBack>>;
 
 /** What the use cases work with: the stores, and the payments service or the sandbox in its place. */
 async function openBack({ config, log, telemetry, tracing, budget }: Common, sandbox: object) {
-  const { metrics, report } = telemetry;
+  const { report } = telemetry;
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: EmulatorClock | undefined;
@@ -194,30 +205,19 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   const emulator =
     sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
   clock = emulator?.clock;
-  const activities = new Map<string, Activity>();
-  const reportUse: Report = (...observed) => {
-    const [name, about] = observed;
-    if (name === "tokenGiven") activities.get(about.account)?.waited(about);
-    report(...observed);
-  };
   const accounts = new Map<string, Account>();
   for (const [name, configured] of config.accounts) {
-    activities.set(name, new Activity(name, metrics));
     const account = emulator ? { ...configured, url: emulator.url } : configured;
-    const bucket = stores.bucketOf(name, reportUse);
+    const bucket = stores.bucketOf(name, report);
     const upstream = createUpstream({
-      ...{ account, bucket, timeoutMs: config.upstreamTimeoutMs, report: reportUse, tracing },
+      ...{ account, bucket, timeoutMs: config.upstreamTimeoutMs, report, tracing },
       ...{ payoutEnds: config.payoutEnds, budget },
       // So that the callback's span can link to the call.
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
     });
     accounts.set(name, { bucket, upstream });
   }
-  return {
-    ...{ keyrings, stores, ledger, causes, emulator, activities, accounts },
-    refusedAccounts: () =>
-      [...activities].filter(([, activity]) => activity.isRefused).map(([name]) => name),
-  };
+  return { keyrings, stores, ledger, causes, emulator, accounts };
 }
 
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */

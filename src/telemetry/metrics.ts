@@ -31,58 +31,30 @@ export function createMetrics() {
   for (const kind of ["handles", "requests", "resources"]) {
     registry.removeSingleMetric(`nodejs_active_${kind}_total`);
   }
-  const metrics = new Map<string, Metric<string, unknown>>();
-  function add<Added extends Metric<string, unknown>>(
-    name: string,
-    metric: Added,
-    labels: Known<string>,
-    isPrinted = true,
-  ): Added {
-    metrics.set(name, metric);
-    if (isPrinted) registry.registerMetric(metric as unknown as PlainMetric);
+  function add<Added extends Metric<string, unknown>>(metric: Added, labels: Known<string>): Added {
+    registry.registerMetric(metric as unknown as PlainMetric);
     for (const zero of combinations(Object.entries(labels))) metric.at(zero);
     return metric;
   }
   return {
     registry,
-    /**
-     * The series of a metric whose first label has this value, the oldest first.
-     * @throws for a name that does not exist
-     */
-    series<Series>(name: string, first: string) {
-      const metric = metrics.get(name);
-      if (!metric) throw new Error(`no such metric: ${name}`);
-      return (metric.all.get(first) ?? []) as readonly OneSeries<Series>[];
-    },
     counter: <Label extends string>(name: string, help: string, labels: Known<Label>) =>
-      add(name, new Numbers("counter", name, help, labels), labels),
+      add(new Numbers("counter", name, help, labels), labels),
     gauge: <Label extends string>(name: string, help: string, labels: Known<Label>) =>
-      add(name, new Numbers("gauge", name, help, labels), labels),
-    /**
-     * @param buckets upper bounds in seconds, in ascending order
-     * @param isPrinted false: only `series` reads it
-     */
+      add(new Numbers("gauge", name, help, labels), labels),
+    /** @param buckets upper bounds in seconds, in ascending order */
     histogram: <Label extends string>(
       name: string,
       help: string,
       labels: Known<Label>,
       buckets: readonly number[],
-      isPrinted?: boolean,
-    ) => add(name, new Histogram(name, help, labels, buckets), labels, isPrinted),
+    ) => add(new Histogram(name, help, labels, buckets), labels),
   };
 }
 
 /** In seconds: from a read from memory to the longest time that the payments service may take. */
 export const latencyBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
-];
-
-/** For quantiles, in seconds. */
-export const fineBuckets = [
-  ...[
-    0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75,
-  ],
-  ...[1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 60],
 ];
 
 function combinations([first, ...others]: readonly [string, readonly string[]][]): object[] {
@@ -116,11 +88,11 @@ type MetricType = "counter" | "gauge" | "histogram";
 abstract class Metric<Label extends string, Series> {
   readonly type: MetricType;
   readonly name: string;
-  /** By the value of their first label. */
-  readonly all = new Map<string, OneSeries<Series>[]>();
   // Not `#private` fields: `expositionOf` reads a metric through an object that inherits from it.
   private readonly help: string;
   private readonly labelNames: readonly Label[];
+  /** The oldest first. */
+  private readonly all: OneSeries<Series>[] = [];
   /**
    * Maps by the value of each label in turn, with the series at the end. The one series of a metric
    * without labels is at "".
@@ -147,12 +119,9 @@ abstract class Metric<Label extends string, Series> {
   private begin(labels: Labels<Label>): Series {
     const series = this.create();
     const named = this.labelNames.map((name) => [name, labels[name] ?? ""] as const);
-    const [first = "", ...others] = named.map(([, value]) => value);
-    const siblings = this.all.get(first) ?? [];
-    this.all.set(first, siblings);
-    siblings.push({ labels: Object.fromEntries(named), series });
+    this.all.push({ labels: Object.fromEntries(named), series });
     let node = this.tree;
-    let key = first;
+    let [key = "", ...others] = named.map(([, value]) => value);
     for (const next of others) {
       const below = (node.get(key) ?? new Map()) as Map<string, unknown>;
       node.set(key, below);
@@ -165,8 +134,7 @@ abstract class Metric<Label extends string, Series> {
   /** prom-client calls it to print the metric. */
   async get() {
     const { name, help, type } = this;
-    const all = [...this.all.values()].flat();
-    const values = all.flatMap(({ labels, series }) => this.samples(labels, series));
+    const values = this.all.flatMap(({ labels, series }) => this.samples(labels, series));
     return { name, help, type, values, aggregator: "sum" };
   }
 
@@ -235,7 +203,7 @@ class Histogram<Label extends string> extends Metric<Label, Durations> {
 }
 
 /** Durations counted in buckets. */
-export class Durations {
+class Durations {
   /** By bucket; the last bucket has no upper bound. */
   readonly counts: number[];
   /** In seconds. */

@@ -1,5 +1,5 @@
 import type { Handlers } from "../report.ts";
-import { fineBuckets, type TelemetryContext } from "./metrics.ts";
+import type { TelemetryContext } from "./metrics.ts";
 import { createRepeatedLog } from "./repeated-log.ts";
 
 /** Calls to the payments service, what it says, and the accounts' rate budgets. */
@@ -14,13 +14,6 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     "Duration of calls to the payments service, without the wait for a token",
     { endpoint: [] },
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-  );
-  const accountSeconds = metrics.histogram(
-    "upstream_account_seconds",
-    "The same for each account, for the operators' console",
-    { account: [], endpoint: [] },
-    fineBuckets,
-    false,
   );
   const inFlight = metrics.gauge(
     "upstream_requests_in_flight",
@@ -74,7 +67,6 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
       }
       calls.add(call);
       seconds.observe(call, durationMs, traceparent);
-      accountSeconds.observe(call, durationMs);
       durations?.httpClientRequest(durationMs, call.http());
     },
     readFailed: (about) => readFailures.add(about),

@@ -1,91 +1,69 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { Activity } from "../../src/admin/activity.ts";
-import type { Observations } from "../../src/report.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
-import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { type TestContext, test } from "node:test";
+import { createActivities } from "../../src/admin/activity.ts";
 
 const account = "default";
 
-/** The activity of an account, and what is reported to the telemetry that it reads. */
-function rig() {
-  const { metrics, report } = createTelemetry(createLogger("silent"), [account, "other"]);
-  const activity = new Activity(account, metrics);
+/** The activities of two accounts, and what they hear of, on a clock that the test moves. */
+function rig(t: TestContext) {
+  let nowMs = 1e9;
+  t.mock.method(performance, "now", () => nowMs);
+  let remaining = 7;
+  const activities = createActivities([account, "other"], () => remaining);
+  const { report } = activities;
   return {
-    activity,
+    activities,
+    activity: activities.of(account),
     report,
-    call(outcome: string, endpoint = "POST /new", of = account, durationMs = 40) {
-      const ended = { endpoint, outcome, durationMs, http: () => ({}), traceparent: undefined };
-      report("upstreamCall", { account: of, ...ended });
+    left(tokens: number) {
+      remaining = tokens;
     },
-    callback: (verdict: string, about: Partial<Observations["callback"]> = { account }) =>
-      report("callback", { verdict, requestId: "r", durationMs: 1, ...about }),
-    waited(name: string, waitedMs: number, refused?: string) {
-      activity.waited({ account, priority: "read", caller: { name }, waitedMs, refused });
+    call(outcome: string, of = account, durationMs = 40) {
+      const ended = { endpoint: "POST /new", outcome, durationMs };
+      report("upstreamCall", { account: of, ...ended, http: () => ({}), traceparent: undefined });
     },
+    callback: (verdict: string, of?: string) =>
+      report("callback", { verdict, requestId: "r", durationMs: 1, ...(of && { account: of }) }),
+    waited: (name: string | undefined, waitedMs: number, refused?: string) =>
+      report("tokenGiven", {
+        ...{ account, priority: "read", waitedMs, refused },
+        ...(name !== undefined && { caller: { name } }),
+      }),
     pass(seconds: number) {
-      for (let n = 0; n < seconds; n++) activity.tick();
+      nowMs += seconds * 1_000;
     },
   };
 }
 
-test("quantiles are accurate to about a third", () => {
-  const { activity, call } = rig();
-  assert.equal(activity.upstream.minute.p50Ms, null);
-  for (let ms = 1; ms <= 1_000; ms++) call("200", "POST /new", account, ms);
-  const { p50Ms, p95Ms } = activity.upstream.minute;
-  for (const [share, told] of [
-    [0.5, p50Ms],
-    [0.95, p95Ms],
-  ] as const) {
-    assert.ok(Math.abs((told ?? 0) - share * 1_000) <= share * 333, `${share}: ${told}`);
-  }
-  const slow = rig();
-  slow.call("200", "POST /new", account, 1e9);
-  assert.equal(slow.activity.upstream.minute.p95Ms, 60_000, "longer than the longest class");
-});
-
-test("calls are counted by outcome in the last minute, and by endpoint in five minutes", () => {
-  const { activity, call, pass } = rig();
-  call("200", "POST /new", "other");
+test("calls are counted by outcome, with their durations, in the last minute and by 5 seconds", (t) => {
+  const { activity, call, pass } = rig(t);
+  call("200", "other");
   assert.equal(activity.upstream.health, "idle", "another account's calls are not shown");
-  call("200");
-  call("404");
-  call("CANCELLED");
+  assert.equal(activity.upstream.minute.p50Ms, null);
+  for (const outcome of ["200", "404", "CANCELLED", "429"]) call(outcome);
   assert.equal(activity.upstream.health, "healthy", "a refusal is an answer");
-  call("429");
   call("500");
   assert.equal(activity.upstream.health, "degraded");
-  for (let n = 0; n < 5; n++) call("UNKNOWN", "GET /info");
-  const { minute, health, endpoints, history } = activity.upstream;
-  assert.deepEqual([minute.calls, minute.failed, minute.limited], [10, 6, 1]);
-  assert.equal(minute.p95Ms, 40);
+  for (let ms = 1; ms <= 5; ms++) call("UNKNOWN", account, 40 + ms);
+  const { minute, health, history } = activity.upstream;
+  assert.deepEqual(minute, { calls: 10, failed: 6, p50Ms: 40, p95Ms: 45 });
   assert.equal(health, "failing");
-  assert.deepEqual(
-    endpoints.map(({ endpoint, calls, failed }) => [endpoint, calls, failed]),
-    [
-      ["GET /info", 5, 5],
-      ["POST /new", 5, 1],
-    ],
-  );
-  assert.deepEqual(history.at(-1), { p95Ms: 40, calls: 10, failed: 6 });
-  assert.deepEqual([history.length, history.at(-2)], [60, { p95Ms: null, calls: 0, failed: 0 }]);
-  assert.ok(activity.busy);
+  assert.deepEqual(history.at(-1), minute);
+  assert.deepEqual(history.at(-2), { calls: 0, failed: 0, p50Ms: null, p95Ms: null });
   pass(5);
-  assert.equal(activity.busy, false);
-  assert.equal(activity.upstream.minute.calls, 10);
-  assert.deepEqual(activity.upstream.history.at(-2), { p95Ms: 40, calls: 10, failed: 6 });
+  assert.deepEqual(activity.upstream.history.at(-2), minute);
+  assert.deepEqual(activity.upstream.minute, minute);
   pass(55);
   assert.equal(activity.upstream.health, "idle");
-  assert.equal(activity.upstream.endpoints.length, 2, "of five minutes");
-  pass(239);
-  assert.equal(activity.upstream.endpoints.length, 2);
-  pass(1);
-  assert.deepEqual(activity.upstream.endpoints, []);
+  pass(235);
+  assert.deepEqual(activity.upstream.history[0], minute);
+  pass(5);
+  assert.ok(activity.upstream.history.every(({ calls }) => calls === 0));
+  assert.equal(activity.upstream.history.length, 60);
 });
 
-test("a service that stopped answering is failing, however well it went before", () => {
-  const { activity, call, pass } = rig();
+test("a service that stopped answering is failing, however well it went before", (t) => {
+  const { activity, call, pass } = rig(t);
   for (let n = 0; n < 100; n++) call("200");
   pass(6);
   call("UNAVAILABLE");
@@ -94,8 +72,8 @@ test("a service that stopped answering is failing, however well it went before",
   assert.equal(activity.upstream.health, "degraded");
 });
 
-test("an open breaker and refused credentials decide the health, whatever the figures", () => {
-  const { activity, report, call } = rig();
+test("an open breaker and refused credentials decide the health, whatever the figures", (t) => {
+  const { activities, activity, report, call, waited, pass } = rig(t);
   call("200");
   report("breaker", { account, calls: "other", state: "open" });
   report("breaker", { account, calls: "money", state: "halfOpen" });
@@ -107,57 +85,56 @@ test("an open breaker and refused credentials decide the health, whatever the fi
   assert.equal(activity.upstream.health, "healthy");
   report("credentials", { account, accepted: false });
   assert.equal(activity.upstream.health, "refused");
+  pass(59);
+  waited("shop", 1);
+  pass(59);
+  assert.deepEqual(activities.refused(), [account]);
+  pass(1);
+  assert.deepEqual(activities.refused(), [], "a minute after the last call");
+  waited("shop", 1);
+  assert.deepEqual(activities.refused(), [account]);
+  report("credentials", { account, accepted: true });
+  assert.deepEqual(activities.refused(), []);
 });
 
-test("callbacks are counted over five minutes and since the start, the budget by the second", () => {
-  const { activity, callback, call, pass } = rig();
-  callback("stored");
-  callback("stored", { account, resource: "payouts" });
-  callback("not_found", {});
-  callback("stored", { account: "other" });
-  assert.deepEqual(activity.callbacks.recent, { stored: 2, not_found: 1 });
-  assert.equal(activity.callbacks.history.at(-1), 3);
+test("callbacks are counted by verdict over five minutes, also those to no account", (t) => {
+  const { activities, callback, pass } = rig(t);
+  callback("stored", account);
+  pass(5);
+  callback("stored", account);
+  callback("not_found");
+  callback("stored", "other");
+  assert.deepEqual(activities.callbacks(account), { stored: 2, not_found: 1 });
   pass(300);
-  callback("duplicate");
-  assert.deepEqual(activity.callbacks.recent, { duplicate: 1 });
-  assert.deepEqual(activity.callbacks.total, { stored: 2, not_found: 1, duplicate: 1 });
-  assert.deepEqual([activity.callbacks.history.length, activity.callbacks.history.at(-1)], [60, 1]);
-  activity.budget(7);
+  callback("duplicate", account);
+  assert.deepEqual(activities.callbacks(account), { duplicate: 1 });
+});
+
+test("the budget has the fewest tokens that were left, and the calls that were sent", (t) => {
+  const { activity, call, left, waited, pass } = rig(t);
+  waited(undefined, 0);
+  left(9);
+  activity.sample();
   call("200");
-  assert.equal(activity.budgetHistory.length, 180);
+  assert.equal(activity.budgetHistory.length, 60);
   assert.deepEqual(activity.budgetHistory.at(-1), { remaining: 7, sent: 1 });
   assert.deepEqual(activity.budgetHistory.at(-2), { remaining: null, sent: 0 });
-  pass(1);
+  pass(5);
   assert.deepEqual(activity.budgetHistory.at(-2), { remaining: 7, sent: 1 });
-  assert.deepEqual(activity.budgetHistory.at(-1), { remaining: null, sent: 0 });
+  assert.deepEqual(activity.callers, [], "the gateway's own look-ups are no caller's");
 });
 
-test("what the reconciler did since the start is counted", () => {
-  const { activity, report } = rig();
-  assert.deepEqual(activity.reconciled, { settled: {}, probes: {}, givenUp: 0 });
-  const call = { account, method: "CreatePayment", externalId: "e", was: "unknown" };
-  report("settled", { ...call, by: "event" });
-  report("probed", { account, lookupMethod: "resend", outcome: "asked" });
-  report("probed", { account, lookupMethod: "resend", outcome: "asked" });
-  report("givenUp", { ...call, startedAtMs: 0 });
-  assert.deepEqual(activity.reconciled, {
-    settled: { event: 1 },
-    probes: { "resend asked": 2 },
-    givenUp: 1,
-  });
-});
-
-test("the ten busiest callers are listed with their waits", () => {
-  const { activity, waited, pass } = rig();
-  for (const waitedMs of [3, 4, 500]) waited("shop", waitedMs);
+test("the ten busiest callers are listed with their longest waits", (t) => {
+  const { activity, waited, pass } = rig(t);
+  for (const waitedMs of [3, 500, 4]) waited("shop", waitedMs);
   waited("shop", 2_000, "RESOURCE_EXHAUSTED");
   pass(5);
   waited("back office", 0);
-  waited("shop", 500);
-  const [first, second] = activity.callers;
-  assert.deepEqual([first?.caller, first?.calls, first?.refused], ["shop", 5, 1]);
-  assert.ok((first?.p95WaitMs ?? 0) > 300 && (first?.p95WaitMs ?? 0) <= 500, "served calls alone");
-  assert.deepEqual([second?.caller, second?.calls, second?.refused], ["back office", 1, 0]);
+  waited("shop", 5);
+  assert.deepEqual(activity.callers, [
+    { caller: "shop", calls: 5, refused: 1, longestWaitMs: 500 },
+    { caller: "back office", calls: 1, refused: 0, longestWaitMs: 0 },
+  ]);
   for (let n = 0; n < 1_000; n++) waited(`customer:${n}`, 1);
   assert.equal(activity.callers.length, 10);
   assert.equal(activity.callers[0]?.caller, "others", "so many callers are counted together");

@@ -227,15 +227,14 @@ test("the status reports this replica, its budget, the service and the callbacks
   assert.equal(replica.pid, process.pid);
   assert.deepEqual(notReady, []);
   assert.equal(budget.source, "own");
-  assert.equal(budget.history.length, 180);
+  assert.equal(budget.history.length, 60);
   assert.ok(budget.history.at(-1)?.remaining !== null, "it is sampled as it is looked at");
   const [caller] = budget.callers;
   assert.equal(caller?.caller, "console");
-  assert.ok(caller && caller.calls >= 2 && caller.refused === 0 && caller.p95WaitMs !== null);
+  assert.ok(caller && caller.calls >= 2 && caller.refused === 0);
   assert.ok(upstream.minute.failed >= 1 && upstream.minute.calls > upstream.minute.failed);
   assert.ok(["degraded", "failing"].includes(upstream.health));
-  assert.equal(upstream.endpoints[0]?.endpoint, "POST /api/payments/v1/new");
-  assert.ok((callbacks.total.stored ?? 0) >= 1);
+  assert.ok((callbacks.stored ?? 0) >= 1);
 });
 
 test("a POST to a path that has none is refused", async () => {
