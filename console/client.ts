@@ -17,8 +17,10 @@ export interface Client {
   post<T>(path: string, body: unknown): Promise<T>;
   /** Returns nothing, since the response to a deletion has no body. */
   delete(path: string): Promise<void>;
-  /** Opens a stream of Server-Sent Events. */
-  stream(body: unknown, account: string, signal: AbortSignal): Promise<Response>;
+  /** The data of a GraphQL query. */
+  query<T>(query: string, variables: object, account: string, signal: AbortSignal): Promise<T>;
+  /** Opens a GraphQL subscription as a stream of Server-Sent Events. */
+  stream(query: string, variables: object, account: string, signal: AbortSignal): Promise<Response>;
 }
 
 const timeoutMs = 15_000;
@@ -35,11 +37,21 @@ export function createClient(token: string | undefined): Client {
     return (await response.json()) as T;
   }
 
+  /** A GraphQL operation as a request. */
+  const operation = (query: string, variables: object, account: string, accept: string) => ({
+    method: "POST",
+    headers: {
+      ...{ ...authorization, accept, "content-type": "application/json" },
+      "x-merchant-account": account,
+    },
+    body: JSON.stringify({ query, variables }),
+  });
+
   return {
     get: (path, query = {}, signal = undefined) =>
       ask(`${path}${search(query)}`, {
         headers: authorization,
-        signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
+        signal: inTime(signal),
       }),
     post: (path, body) =>
       ask(path, {
@@ -56,22 +68,26 @@ export function createClient(token: string | undefined): Client {
       });
       if (!response.ok) throw await refusalOf(response);
     },
-    async stream(body, account, signal) {
-      const response = await reach("/graphql", {
-        method: "POST",
-        headers: {
-          ...authorization,
-          accept: "text/event-stream",
-          "content-type": "application/json",
-          "x-merchant-account": account,
-        },
-        body: JSON.stringify(body),
-        signal,
-      });
+    async query<T>(query: string, variables: object, account: string, signal: AbortSignal) {
+      const asked = operation(query, variables, account, "application/json");
+      const { data, errors } = await ask<{ data?: T | null; errors?: { message: string }[] }>(
+        "/graphql",
+        { ...asked, signal: inTime(signal) },
+      );
+      if (!data) throw new ApiError(0, errors?.[0]?.message ?? "the answer has no data");
+      return data;
+    },
+    async stream(query, variables, account, signal) {
+      const asked = operation(query, variables, account, "text/event-stream");
+      const response = await reach("/graphql", { ...asked, signal });
       if (!response.ok) throw await refusalOf(response);
       return response;
     },
   };
+}
+
+function inTime(signal: AbortSignal | undefined): AbortSignal {
+  return AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
 }
 
 async function reach(path: string, init: RequestInit): Promise<Response> {

@@ -102,8 +102,7 @@ export class Feed {
   }> {
     const connection = new AbortController();
     const signal = AbortSignal.any([connection.signal, this.#end.signal]);
-    const operation = { query: eventsQuery, variables: { after } };
-    const response = await this.#client.stream(operation, this.#account, signal);
+    const response = await this.#client.stream(eventsQuery, { after }, this.#account, signal);
     this.connection.set({ state: "live" });
     yield {};
     for await (const { data, errors } of deliveries<EventData>(response, connection)) {

@@ -1,10 +1,11 @@
 import { useCallback } from "preact/hooks";
-import type { History, KnownItem, KnownList } from "../src/admin/console-api.ts";
+import type { History } from "../src/admin/console-api.ts";
 import type { KindName } from "../src/model/kinds.ts";
 import type { Client } from "./client.ts";
 import { type ShownState, shownStateOf } from "./event-row.ts";
 import { countOf } from "./format.ts";
 import { kindTexts } from "./kinds.ts";
+import { type KnownItem, type KnownList, knownList } from "./known.ts";
 import { capital, Panel, Problem, Row, Skeleton, textOf } from "./parts.tsx";
 import { usePolledPages } from "./polled.ts";
 import { hrefOf } from "./route.ts";
@@ -25,17 +26,15 @@ export function KnownListPage(props: {
   const { resource, subject, states } = kindTexts[kind];
   const load = useCallback(
     async (signal: AbortSignal, after: string | undefined): Promise<KnownList> => {
-      const asked = Object.entries({ state, search, after }).filter(([, text]) => text);
-      const query = { account, ...Object.fromEntries(asked) };
       // A search by external_id finds it at once, however old it is.
       const asksExactly = after === undefined && search !== "" && state === "";
       const [{ items, ...rest }, exact] = await Promise.all([
-        client.get<KnownList>(`/api/${resource}`, query, signal),
+        knownList(client, account, kind, { state, search, after }, signal),
         asksExactly ? exactly(client, { account, kind, external_id: search }, signal) : [],
       ]);
       return { ...rest, items: [...exact, ...items] };
     },
-    [client, account, kind, resource, state, search],
+    [client, account, kind, state, search],
   );
   const everyMs = search === "" ? listEveryMs : searchEveryMs;
   const { value, problem, more } = usePolledPages(load, nextOf, everyMs);
@@ -91,7 +90,7 @@ export function KnownListPage(props: {
                 shownState={item.needsOperator ? "needs_operator" : shownStateOf(item.state)}
                 title={item.externalId}
                 details={item.subjectIds.at(-1) ?? ""}
-                amount={item.amount && `${item.amount} ${item.currency ?? ""}`}
+                amount={item.amount ? `${item.amount} ${item.currency ?? ""}` : undefined}
               />
             </li>
           ))}
@@ -120,14 +119,13 @@ async function exactly(
   const history = await client.get<History>("/api/history", query, signal);
   const { state, needsOperator, operations, events } = history;
   if (state === undefined) return [];
-  const { amount, currency } = operations[0] ?? {};
+  const { amount = null, currency = null } = operations[0] ?? {};
   return [
     {
       ...{ externalId: query.external_id, state, needsOperator },
       firstSeenAtMs: events.at(-1)?.receivedAtMs ?? history.nowMs,
       subjectIds: operations.map(({ subjectId }) => subjectId),
-      ...(amount && { amount }),
-      ...(currency && { currency }),
+      ...{ amount, currency },
     },
   ];
 }

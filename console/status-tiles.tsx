@@ -178,21 +178,19 @@ function Callbacks({ recent }: { recent: Status["callbacks"] }) {
   const shown = [...usual.keys(), ...others];
   const most = Math.max(...shown.map((verdict) => recent[verdict] ?? 0), 1);
   return (
-    <>
-      <ul class="verdicts">
-        {shown.map((verdict) => {
-          const count = recent[verdict] ?? 0;
-          return (
-            <li key={verdict} class={usual.get(verdict) ?? "bad"}>
-              <span>{words(verdict)}</span>
-              <span class="bar-track" aria-hidden="true">
-                <span style={{ width: `${(count / most) * 100}%` }} />
-              </span>
-              <strong>{countOf(count)}</strong>
-            </li>
-          );
-        })}
-      </ul>
-    </>
+    <ul class="verdicts">
+      {shown.map((verdict) => {
+        const count = recent[verdict] ?? 0;
+        return (
+          <li key={verdict} class={usual.get(verdict) ?? "bad"}>
+            <span>{words(verdict)}</span>
+            <span class="bar-track" aria-hidden="true">
+              <span style={{ width: `${(count / most) * 100}%` }} />
+            </span>
+            <strong>{countOf(count)}</strong>
+          </li>
+        );
+      })}
+    </ul>
   );
 }

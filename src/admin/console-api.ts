@@ -115,30 +115,6 @@ export interface Start {
   readonly after: string;
 }
 
-/**
- * `GET /api/payments?account=&state=&search=&after=` and `/api/payouts`: those that the gateway
- * knows, the one heard of last first.
- */
-export interface KnownList {
-  readonly items: readonly KnownItem[];
-  /** How many the search went through. */
-  readonly searched: number;
-  /** Where to go on; absent at the end of the list. */
-  readonly next?: string | undefined;
-}
-
-export interface KnownItem {
-  readonly externalId: string;
-  /** Such as `paid`. */
-  readonly state: string;
-  readonly needsOperator: boolean;
-  readonly firstSeenAtMs: number;
-  /** payment_ids of all attempts, or the transaction_id. */
-  readonly subjectIds: readonly string[];
-  readonly amount?: string | undefined;
-  readonly currency?: string | undefined;
-}
-
 /** `GET /api/history?account=&kind=&external_id=`: what is known of a payment or payout. */
 export interface History {
   readonly nowMs: number;

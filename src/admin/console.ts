@@ -4,14 +4,13 @@ import type { Core } from "../core/core.ts";
 import { ofAccount } from "../errors.ts";
 import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
-import { type KindName, kindNames, kinds } from "../model/kinds.ts";
+import { kindNames, kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
 import {
   type Calls,
   type History,
-  type KnownList,
   type OpenCall,
   paymentAction,
   type ReconcilerSettings,
@@ -24,7 +23,6 @@ import type { AdminRequest } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf, openCallsOf } from "./history.ts";
-import { knownListOf, listQuery } from "./known-list.ts";
 import { accountOf, type Operator, Refused, read, readQuery } from "./operator.ts";
 import { createPaymentActions } from "./payment-actions.ts";
 import type { AnswerSandbox } from "./sandbox-actions.ts";
@@ -62,10 +60,6 @@ export function createConsole(options: ConsoleOptions) {
     links: { ...options.links(), docs: docsPath },
   });
 
-  async function list(kind: KindName, account: string, query: URLSearchParams): Promise<KnownList> {
-    return knownListOf(core, account, kind, readQuery(listQuery, query));
-  }
-
   /** `GET /api/{name}?account=`, by name. */
   const views = byName({
     async status(account: string): Promise<Status> {
@@ -102,8 +96,6 @@ export function createConsole(options: ConsoleOptions) {
       const { intents: open, total } = await intents.unsettled(account, maxOpenCalls);
       return { nowMs: Date.now(), total, calls: open.map(openCallView) };
     },
-    payments: (account: string, query: URLSearchParams) => list("payment", account, query),
-    payouts: (account: string, query: URLSearchParams) => list("payout", account, query),
   });
 
   /** One dead letter with its masked text, without its raw body. */

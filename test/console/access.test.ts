@@ -66,7 +66,6 @@ const operations: readonly (readonly [method: string, path: string, body?: strin
   ["GET", "/api/status?account=shop"],
   ["GET", "/api/start?account=shop"],
   ["GET", "/api/calls?account=shop"],
-  ["GET", "/api/payments?account=shop"],
   ["GET", "/api/dead-letters/shop/none"],
   ["GET", "/api/history?account=shop&kind=payment&external_id=order-of-shop"],
   ["POST", "/api/look-up", about],
@@ -170,7 +169,6 @@ describe("with authentication on", () => {
     const { id } = dead_letters[0];
     for (const path of [
       "/api/status?account=shop",
-      "/api/payments?account=shop",
       "/api/history?account=shop&kind=payment&external_id=order-of-shop",
       `/api/dead-letters/shop/${id}`,
     ]) {

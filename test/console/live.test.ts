@@ -82,7 +82,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await using opened = await browser.open(`${gateway.adminUrl}/#/default/payments`);
     const { page } = opened;
     const asked = new Set<string>();
-    await page.route(/\/api\/(payments\?.*search=|history\?)/, (route) => {
+    await page.route(/\/(graphql|api\/history\?)/, (route) => {
       asked.add(new URL(route.request().url()).pathname);
     });
     await page.getByLabel("External id or payment id").fill("left");
@@ -156,11 +156,11 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await send("of-a-newer-release");
     await using opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
-    await page.route(/\/api\/payments\?/, async (route) => {
+    await page.route(/\/graphql$/, async (route) => {
+      if (!route.request().postData()?.includes("query List")) return route.fallback();
       const response = await route.fetch();
-      const { items, ...rest } = await response.json();
-      const newer = items.map((item: object) => ({ ...item, state: "charged_back" }));
-      await route.fulfill({ response, json: { ...rest, items: newer } });
+      const body = (await response.text()).replaceAll(/"state":"\w+"/g, '"state":"CHARGED_BACK"');
+      await route.fulfill({ response, body });
     });
     await page.getByRole("navigation", { name: "Pages" }).getByText("Payments").click();
     await page.locator("#list .row").first().getByText("Charged back").waitFor();

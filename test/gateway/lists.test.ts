@@ -141,13 +141,16 @@ test("GraphQL pages with the same tokens, and its payments have what was read of
   const since = toJson(TimestampSchema, firstSeenAt as MessageShape<typeof TimestampSchema>);
   const page = async (args: string) => {
     const query = `{ payments(filter: { firstSeenAfter: "${since}", states: [PENDING, PAID] }, ${args}) {
-      edges { cursor node { externalId state cursor outcomeUnknown operations { status } } }
+      edges { cursor firstSeenAt node { externalId state cursor outcomeUnknown operations { status } } }
       pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`;
     return (await dataOf(gateway, query)).payments;
   };
   const one = await page("first: 2");
   const [pending, paid] = one.edges;
   assert.deepEqual([pending.node.externalId, pending.node.state], ["gql-1", "PENDING"]);
+  const [, , listed] = (await walk({ newestFirst: true, pageSize: 3 })).slice(0, 3);
+  const told = toJson(TimestampSchema, listed?.firstSeenAt as MessageShape<typeof TimestampSchema>);
+  assert.equal(pending.firstSeenAt, told);
   const { cursor: _, ...known } = paid.node;
   const operations = [{ status: "SUCCESS" }];
   assert.deepEqual(known, {

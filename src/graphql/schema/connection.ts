@@ -61,7 +61,7 @@ export type ObjectType<Node extends object> = ReturnType<
   ReturnType<typeof builder.objectRef<Node>>["implement"]
 >;
 
-/** Defines the type of a page of these nodes. */
+/** Defines the type of a page of these nodes, and that of its edges. */
 export function connectionType<Node extends object>(
   name: string,
   node: ObjectType<Node>,
@@ -79,7 +79,7 @@ export function connectionType<Node extends object>(
       }),
     }),
   });
-  return builder.objectRef<Connection<Node>>(`${name}Connection`).implement({
+  const Connection = builder.objectRef<Connection<Node>>(`${name}Connection`).implement({
     description: texts.connection,
     fields: (t) => ({
       edges: t.field({
@@ -102,6 +102,7 @@ export function connectionType<Node extends object>(
       }),
     }),
   });
+  return { Connection, Edge };
 }
 
 /** The length of a page, as `CostExtensions` takes it. */

@@ -135,7 +135,7 @@ function eventConnection(kind: KindName, event: typeof PaymentEvent, name: strin
       "The event's place in this list, good for `after` in the same order, and for `page_token` " +
       "of the RPC `ListEvents`. Watches take `node.cursor` instead.",
     node: "The event.",
-  });
+  }).Connection;
 }
 
 export const PaymentEventConnection = eventConnection("payment", PaymentEvent, "PaymentEvent");

@@ -63,7 +63,7 @@ function addList<Resource extends Payment | Payout>(
   { states: stateDesc, list }: Known<Resource>,
 ): void {
   const { name } = node;
-  const Connection = connectionType(name, node, {
+  const { Connection, Edge } = connectionType(name, node, {
     connection: `A page of the ${kind}s that the gateway knows.`,
     edges:
       "In the order that was asked for. A page may have fewer than `first`, even none, while " +
@@ -74,6 +74,14 @@ function addList<Resource extends Payment | Payout>(
       `\`page_token\` of the RPC \`List${name}s\`. Watches take \`node.cursor\` instead.`,
     node: `The ${kind}.`,
   });
+  builder.objectField(Edge, "firstSeenAt", (t) =>
+    t.field({
+      type: "DateTime",
+      nullable: false,
+      description: `When the gateway first heard of the ${kind}.`,
+      resolve: (edge) => (edge as Listing<Resource>["edges"][number]).firstSeenAt,
+    }),
+  );
   const Filter = builder.inputType(`${name}Filter`, {
     description: `Which ${kind}s: those for which all of this is true when the page is read.`,
     fields: (t) => ({
