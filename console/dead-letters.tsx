@@ -8,12 +8,14 @@ import { type Client, messageOf } from "./client.ts";
 import { Confirm } from "./confirm.tsx";
 import { bytesOf, momentOf, timeOf } from "./format.ts";
 import { kindOfResource, kindTexts } from "./kinds.ts";
-import { act, type Done, type LetterAction, summaryOf } from "./letter-action.ts";
+import { act, type Done, type LetterAction, pathOf, summaryOf } from "./letter-action.ts";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
 import type { PolledPages } from "./polled.ts";
 
 /** Number of letters that are listed at first. */
 const shownAtFirst = 5;
+/** Most characters that are shown of a body. */
+const maxShown = 64 * 1024;
 
 /** Callbacks that the gateway did not understand: the operator can read, replay or discard them. */
 export function DeadLetters(props: {
@@ -172,9 +174,8 @@ function LetterCard(props: {
   async function show(): Promise<void> {
     if (body !== undefined) return setBody(undefined);
     try {
-      const path = `/api/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
-      const { text } = await client.get<DeadLetterDetails>(path);
-      setBody(text ?? "It is no text (not UTF-8).");
+      const { text } = await client.get<DeadLetterDetails>(pathOf(account, id));
+      setBody(text?.slice(0, maxShown) ?? "It is no text (not UTF-8).");
     } catch (error) {
       setBody(`It cannot be shown: ${messageOf(error)}`);
     }

@@ -12,6 +12,10 @@ export interface Done {
   readonly isUnderstood?: boolean;
 }
 
+export function pathOf(account: string, id: string): string {
+  return `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
+}
+
 /** Runs the action on one letter. Never throws: a failure is returned as text. */
 export async function act(
   action: LetterAction,
@@ -19,7 +23,7 @@ export async function act(
   account: string,
   { id }: DeadLetterView,
 ): Promise<Done> {
-  const path = `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
+  const path = pathOf(account, id);
   try {
     if (action === "discard") {
       await client.delete(path);

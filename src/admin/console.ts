@@ -20,7 +20,6 @@ import {
   type Status,
 } from "./console-api.ts";
 import type { AdminRequest } from "./dead-letter-routes.ts";
-import type { DeadLetters } from "./dead-letters.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf, openCallsOf } from "./history.ts";
 import { accountOf, type Operator, Refused, read, readQuery } from "./operator.ts";
@@ -32,7 +31,6 @@ export interface ConsoleOptions {
   readonly activities: Activities;
   readonly log: EventLog;
   readonly intents: IntentStore;
-  readonly deadLetters: DeadLetters;
   /** Whether operators need credentials. */
   readonly authenticated: boolean;
   readonly notReady: () => readonly string[];
@@ -48,7 +46,7 @@ export interface ConsoleOptions {
 
 /** What the operator's page shows and does: the JSON of `console-api.ts`. */
 export function createConsole(options: ConsoleOptions) {
-  const { accounts, activities, log, intents, deadLetters, core, reconciler } = options;
+  const { accounts, activities, log, intents, core, reconciler } = options;
   const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
 
@@ -98,14 +96,6 @@ export function createConsole(options: ConsoleOptions) {
     },
   });
 
-  /** One dead letter with its masked text, without its raw body. */
-  async function deadLetter(account: string, id: string) {
-    const found = await deadLetters.find(account, id);
-    if (!found) return undefined;
-    const { body, text, ...view } = found;
-    return { ...view, text: text && shortened(text) };
-  }
-
   /** `POST /api/{name}`, by name. */
   const actions = byName(
     createPaymentActions({
@@ -126,10 +116,6 @@ export function createConsole(options: ConsoleOptions) {
         return act(operator, { ...asked, account: accountOf(operator, asked.account) });
       }
       if (method !== "GET") throw new Refused(405, "method not allowed");
-      if (name === "dead-letters" && rest.length === 2) {
-        const [account = "", id = ""] = rest.map(decodeURIComponent);
-        return deadLetter(accountOf(operator, account), id);
-      }
       if (rest.length > 0) return undefined;
       if (name === "session") return session(operator);
       return views.get(name)?.(accountOf(operator, query.get("account")), query);
@@ -162,8 +148,3 @@ function openCallView(intent: Intent): OpenCall {
 /** Number of events that a newly opened page shows. */
 const eventsAtFirst = 200;
 const maxOpenCalls = 100;
-const maxTextLength = 64 * 1024;
-
-function shortened(text: string): string {
-  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}\n…` : text;
-}

@@ -34,7 +34,10 @@ export async function answerDeadLetters(
   if (first !== "dead-letters" || rest.length > 0) return undefined;
   if (account === undefined) {
     if (method !== "GET") return notAllowed("GET, HEAD");
-    return answerList(letters, operator, query);
+    const { account, order, ...listed } = readQuery(listQuery, query);
+    const of = accountOf(operator, account ?? null);
+    const newestFirst = order === "newest";
+    return { status: 200, body: await letters.list({ account: of, newestFirst, ...listed }) };
   }
   if (!id || !operator.accounts.includes(account)) return notFound;
 
@@ -44,7 +47,7 @@ export async function answerDeadLetters(
       return wasThere ? { status: 204 } : notFound;
     }
     if (method !== "GET") return notAllowed("GET, HEAD, DELETE");
-    const letter = await letters.find(account, id);
+    const letter = await letters.find(account, id, query.get("raw") === "true");
     return letter ? { status: 200, body: letter } : notFound;
   }
   if (action !== "replay") return undefined;
@@ -55,16 +58,6 @@ export async function answerDeadLetters(
   if (outcome === "not_found") return notFound;
   const stays = outcome === "not_understood" || outcome === "locked";
   return { status: stays ? 422 : 200, body: { outcome } };
-}
-
-async function answerList(
-  letters: DeadLetters,
-  operator: Operator,
-  query: URLSearchParams,
-): Promise<AdminAnswer> {
-  const { account, ...listed } = readQuery(listQuery, query);
-  const accounts = account === undefined ? operator.accounts : [accountOf(operator, account)];
-  return { status: 200, body: await letters.list({ ...listed, accounts }) };
 }
 
 const maxListed = 1_000;

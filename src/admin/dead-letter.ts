@@ -14,19 +14,19 @@ export interface DeadLetterView {
   readonly locked?: true;
 }
 
-/** A single dead letter, with its body unless it is locked. */
+/** A single dead letter. */
 export interface DeadLetterDetails extends DeadLetterView {
-  /** The body as it was received, in base64: it may hold card data. */
-  readonly body?: string;
-  /** The body with secrets and card numbers masked; absent when it is not UTF-8 text. */
-  readonly text?: string;
+  /** The body with secrets and card numbers masked; absent when it is not UTF-8 text, or locked. */
+  readonly text?: string | undefined;
+  /** With `?raw=true`, the body as it was received, in base64: it may hold card data. */
+  readonly body?: string | undefined;
 }
 
 /** `GET /dead-letters`. */
 export interface DeadLetterPage {
   readonly dead_letters: readonly DeadLetterView[];
-  /** Number of dead letters of all listed accounts. */
+  /** Number of dead letters of the account. */
   readonly total: number;
   /** The `cursor` of the next page; absent on the last page. */
-  readonly next_cursor?: string;
+  readonly next_cursor?: string | undefined;
 }

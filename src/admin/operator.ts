@@ -32,7 +32,7 @@ export class Refused extends Error {
 export function accountOf({ accounts }: Operator, asked: string | null): string {
   const [only, ...others] = accounts;
   if (asked === null && only !== undefined && others.length === 0) return only;
-  if (asked === null) throw new Refused(400, "say which account: ?account=");
+  if (asked === null) throw new Refused(400, "account: name one of your accounts");
   if (accounts.includes(asked)) return asked;
   throw new Refused(403, "the account is unknown or not yours", "MERCHANT_ACCOUNT_REFUSED");
 }

@@ -65,7 +65,7 @@ export function createAdminListener(
     return built;
   };
   const operatorConsole = createConsole({
-    ...{ accounts, activities, log: ledger, intents: ledger, deadLetters, notReady },
+    ...{ accounts, activities, log: ledger, intents: ledger, notReady },
     authenticated: !isOpen,
     reserve: config.rateLimit.reserve,
     reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },

@@ -43,7 +43,7 @@ export type AskAdmin = (method: "GET" | "POST" | "DELETE", path: string) => Prom
 /**
  * Sends requests to the admin listener, and returns the status and the parsed JSON body (`{}` for
  * 204).
- * @throws CommandError for the statuses 401, 403 and 503, for a body that is not JSON, if the
+ * @throws CommandError for the statuses 400, 401, 403 and 503, for a body that is not JSON, if the
  * listener does not answer within 30 s, or if the command is interrupted
  */
 export function createAskAdmin(
@@ -74,7 +74,7 @@ export function createAskAdmin(
     const status = response.statusCode ?? 0;
     const text = await textOf(response).catch(() => "");
     const body: unknown = status === 204 ? {} : jsonOf(text);
-    if (status === 401 || status === 403) {
+    if (status === 400 || status === 401 || status === 403) {
       const { error: said = "a key with the scope admin is required" } = (body ?? {}) as Refusal;
       const advice = status === 401 ? ": set PAYMENTS_GATEWAY_KEY, or give --key-file" : "";
       throw new CommandError(`the admin listener refuses (${status}): ${printable(said)}${advice}`);

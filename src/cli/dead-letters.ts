@@ -70,7 +70,7 @@ export function configure(command: Command, env: Environment): void {
       command
         .command(usage)
         .description(description)
-        .option("--account <name>", "of this merchant account alone"),
+        .option("--account <name>", "the merchant account, if there are several"),
     );
   add("list", "Lists dead letters, the newest first.")
     .option("--limit <n>", "no more than so many", wholeNumber)
@@ -113,7 +113,7 @@ async function list(options: Options, ask: AskAdmin): Promise<void> {
 
 async function show(id: string, options: Options, ask: AskAdmin): Promise<void> {
   const [letter] = (await lettersOf([id], options, ask)) as [DeadLetterView];
-  const { status, body } = await ask("GET", pathOf(letter));
+  const { status, body } = await ask("GET", `${pathOf(letter)}?raw=${options.raw ?? false}`);
   const { body: base64 = "", text, bytes } = body as DeadLetterDetails;
   if (status !== 200) throw new CommandError(`the letter ${letter.id} is gone`);
   if (options.raw) {

@@ -47,10 +47,9 @@ function onlyOf(id: string, found: readonly DeadLetterView[]): DeadLetterView {
   const [letter, second] = found;
   if (!letter) throw new CommandError(`no dead letter ${JSON.stringify(id)}`);
   if (second) {
-    const which = found.some((other) => other.id !== letter.id)
-      ? "give more of it"
-      : "give --account";
-    throw wrongUsage(`${found.length} dead letters begin with ${JSON.stringify(id)}: ${which}`);
+    throw wrongUsage(
+      `${found.length} dead letters begin with ${JSON.stringify(id)}: give more of it`,
+    );
   }
   return letter;
 }

@@ -23,7 +23,7 @@ async function listed(...options: string[]): Promise<Record<string, string>[]> {
   return out.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
 }
 
-test("lists letters, shows them without card data, as the console does, and prints the bytes with --raw", async () => {
+test("lists letters, shows them without card data, and prints the bytes with --raw", async () => {
   const none = await letters("list");
   assert.deepEqual([none.code, none.out, none.err], [0, "", "no dead letters\n"]);
   const body = '{"cc": {"number": "4111111111111111", "cvv":"941"} }';
@@ -34,15 +34,11 @@ test("lists letters, shows them without card data, as the console does, and prin
   assert.equal(newest?.account, "default");
   const id = oldest?.id ?? "";
   assert.ok((await letters("list")).out.includes(id.slice(0, 12)));
-  assert.deepEqual(await listed("--account", "other"), []);
+  assert.equal((await letters("list", "--account", "default")).code, 0);
 
   const shown = await letters("show", id.slice(0, 10));
   assert.equal(shown.code, 0);
   assert.match(shown.out, /"number": "\[redacted\]",\n {4}"cvv": "\[redacted\]"/);
-  const console = await fetch(`${gateway.adminUrl}/api/dead-letters/default/${id}`);
-  const letter = (await console.json()) as Record<string, string>;
-  assert.match(letter.text ?? "", /"cvv": "\[redacted\]"/);
-  assert.equal(letter.body, undefined, "the console has no use for what is not masked");
   const raw = await letters("show", id, "--raw");
   assert.equal(raw.out, body);
   assert.match(raw.err, /may hold card data/);
@@ -144,12 +140,12 @@ test("replay starts with the oldest and counts understood and known letters sepa
     }
     assert.match(url, /[?&]order=oldest(&|$)/);
     if (url.includes("cursor=behind-old")) return listOf(letter("a", "new", "2026-01-02"));
-    const old = letter("b", "old", "2026-01-01");
+    const old = letter("a", "old", "2026-01-01");
     return [200, { dead_letters: [old], total: 2, next_cursor: "behind-old" }];
   });
   const { code, out } = await run(["dead-letters", "replay", "--all", ...at]);
   assert.deepEqual([code, out], [0, "1 understood now, 1 known already\n"]);
-  assert.deepEqual(asked, ["POST /dead-letters/b/old/replay", "POST /dead-letters/a/new/replay"]);
+  assert.deepEqual(asked, ["POST /dead-letters/a/old/replay", "POST /dead-letters/a/new/replay"]);
 });
 
 test("discard reports a letter that is already gone", async (t) => {
@@ -177,22 +173,25 @@ test("sends its key to the admin listener, and explains when the key is refused"
 });
 
 test("says what the admin listener refuses, such as an account that does not exist", async (t) => {
-  const error = "the account is unknown or not yours";
-  const at = await adminOf(t, () => [403, { error }]);
-  const { code, err } = await run(["dead-letters", "list", "--account", "shpo", ...at]);
-  assert.deepEqual([code, err], [1, `error: the admin listener refuses (403): ${error}\n`]);
+  for (const [status, error] of [
+    [403, "the account is unknown or not yours"],
+    [400, "account: name one of your accounts"],
+  ] as const) {
+    const at = await adminOf(t, () => [status, { error }]);
+    const { code, err } = await run(["dead-letters", "list", "--account", "shpo", ...at]);
+    assert.deepEqual([code, err], [1, `error: the admin listener refuses (${status}): ${error}\n`]);
+  }
 });
 
 test("an ambiguous id ends with 64, an unreachable store or listener with 69", async (t) => {
   const at = await adminOf(t, ({ url }) => {
     if (!isList(url)) return [503, {}];
-    const both = [letter("a", "same", "2026-01-02"), letter("b", "same", "2026-01-01")];
-    return listOf(...both.filter(({ account }) => !url.includes("account=b") || account === "b"));
+    return listOf(letter("a", "same", "2026-01-02"), letter("a", "sad", "2026-01-01"));
   });
   const both = await run(["dead-letters", "replay", "sa", ...at]);
   assert.equal(both.code, 64);
-  assert.match(both.err, /2 dead letters begin with "sa": give --account/);
-  const away = await run(["dead-letters", "replay", "sa", "--account", "b", ...at]);
+  assert.match(both.err, /2 dead letters begin with "sa": give more of it/);
+  const away = await run(["dead-letters", "replay", "sam", ...at]);
   assert.equal(away.code, 69);
   assert.match(away.err, /the event store is out of reach/);
   const nobody = await run(["dead-letters", "list", "--admin-url", "http://127.0.0.1:9"]);
