@@ -1,7 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type {
-  SandboxCallback,
-  SandboxCallbackResult,
   SandboxOrder,
   SandboxResult,
   ScenarioInfo,
@@ -12,7 +10,7 @@ import { ActionForm } from "./action-form.tsx";
 import { type Client, messageOf } from "./client.ts";
 import type { Feed } from "./feed.ts";
 import { kindTexts } from "./kinds.ts";
-import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
+import { Panel, Problem, Skeleton } from "./parts.tsx";
 import type { Subject } from "./route.ts";
 import { plainText } from "./scenario.ts";
 import { type Tried, TriedList } from "./tried-list.tsx";
@@ -77,29 +75,13 @@ export function Sandbox(props: { client: Client; feed: Feed; link: (subject: Sub
     setTold("One payment with each magic value was made.");
   }
 
-  async function callback(kind: SandboxCallback["kind"]): Promise<void> {
-    try {
-      const { status } = await client.post<SandboxCallbackResult>("/api/sandbox/callbacks", {
-        kind,
-      });
-      setTold(`The callback was answered with ${status}.`);
-    } catch (error) {
-      setTold(capital(messageOf(error)));
-    }
-  }
-
   return (
     <Panel id="sandbox" title="Try it: the sandbox">
       <p class="soft">An emulator stands in for the payments service. No real money moves here.</p>
       {!scenarios && !problem && <Skeleton lines={4} />}
       {scenarios && (
         <>
-          <QuickActions
-            scenarios={scenarios}
-            onTry={quick}
-            onEach={eachOnce}
-            onCallback={callback}
-          />
+          <QuickActions scenarios={scenarios} onTry={quick} onEach={eachOnce} />
           <ActionForm scenarios={scenarios} newId={newId} onTry={attempt} />
         </>
       )}
@@ -125,9 +107,8 @@ function QuickActions(props: {
   scenarios: readonly ScenarioInfo[];
   onTry: (scenario: ScenarioInfo) => Promise<void>;
   onEach: (all: readonly ScenarioInfo[]) => Promise<void>;
-  onCallback: (kind: SandboxCallback["kind"]) => Promise<void>;
 }) {
-  const { scenarios, onTry, onEach, onCallback } = props;
+  const { scenarios, onTry, onEach } = props;
   const [busy, setBusy] = useState(false);
   return (
     <div class="quick">
@@ -155,12 +136,6 @@ function QuickActions(props: {
         }}
       >
         One of each
-      </button>
-      <button type="button" onClick={() => void onCallback("not_understood")}>
-        Odd callback
-      </button>
-      <button type="button" onClick={() => void onCallback("forged")}>
-        Forged callback
       </button>
     </div>
   );

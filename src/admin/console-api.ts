@@ -255,15 +255,6 @@ export type SandboxResult =
     }
   | { readonly kind: "unknown"; readonly message: string };
 
-/** `POST /api/sandbox/callbacks`: a callback that cannot be read, or with a wrong signature. */
-export const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
-export type SandboxCallback = z.infer<typeof sandboxCallback>;
-
-export interface SandboxCallbackResult {
-  /** HTTP status that the public listener answered. */
-  readonly status: number;
-}
-
 /** Body of every response that is not 2xx. */
 export interface Refusal {
   readonly error: string;

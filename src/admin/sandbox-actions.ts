@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
@@ -6,16 +5,11 @@ import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
 import { PaymentStatusSchema } from "../gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { Secret } from "../secrets/secret.ts";
-import { sign, signatureHeader } from "../wire/signature.ts";
 import {
-  type SandboxCallback,
-  type SandboxCallbackResult,
   type SandboxOrder,
   type SandboxResult,
   type ScenarioInfo,
   type Scenarios,
-  sandboxCallback,
   sandboxOrder,
 } from "./console-api.ts";
 import type { AdminRequest } from "./dead-letter-routes.ts";
@@ -25,10 +19,8 @@ import { accountOf, callAs, type Operator, Refused, read } from "./operator.ts";
 export interface SandboxActionsOptions {
   readonly core: Core;
   /** The emulator's merchant account. */
-  readonly account: { readonly name: string; readonly password: Secret };
+  readonly account: string;
   readonly magicValues: readonly MagicValue[];
-  /** URL of the public listener. */
-  readonly publicUrl: () => string;
 }
 
 /** A scenario of the emulator, and the values of a payment that trigger it. */
@@ -42,17 +34,17 @@ export interface MagicValue {
 export type AnswerSandbox = ReturnType<typeof createSandboxActions>;
 
 /**
- * For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service.
+ * For sandbox mode: makes payments and payouts like a caller.
  * @returns what answers `/api/sandbox...`: undefined for what does not exist. @throws Refused
  */
 export function createSandboxActions(options: SandboxActionsOptions) {
-  const { core, account, magicValues, publicUrl } = options;
+  const { core, account, magicValues } = options;
   const scenarios: Scenarios = { scenarios: magicValues.map(infoOf) };
 
   async function pay(order: SandboxOrder): Promise<SandboxResult> {
     const request = paymentOf(order, cardOf(order, magicValues));
     return answerOf(async () => {
-      const { payment } = await core.createPayment(request, callOf(account.name));
+      const { payment } = await core.createPayment(request, callOf(account));
       const { details, action } = payment;
       return {
         status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
@@ -65,7 +57,7 @@ export function createSandboxActions(options: SandboxActionsOptions) {
   async function payOut(order: SandboxOrder): Promise<SandboxResult> {
     const request = payoutOf(order, cardOf(order, magicValues));
     return answerOf(async () => {
-      const { payout } = await core.requestPayout(request, callOf(account.name));
+      const { payout } = await core.requestPayout(request, callOf(account));
       const { status, statusCode } = payout;
       return {
         status: status?.toLowerCase() || undefined,
@@ -74,36 +66,18 @@ export function createSandboxActions(options: SandboxActionsOptions) {
     });
   }
 
-  async function sendCallback({ kind }: SandboxCallback): Promise<SandboxCallbackResult> {
-    const url = `${publicUrl()}/callbacks/${encodeURIComponent(account.name)}/payments`;
-    const body = callbackBody(kind);
-    const password = kind === "forged" ? randomUUID() : account.password;
-    const signature = sign(Buffer.from(body), password);
-    const headers = { "content-type": "application/json", [signatureHeader]: signature };
-    const signal = AbortSignal.timeout(5_000);
-    const { status } = await fetch(url, { method: "POST", headers, body, signal });
-    return { status };
-  }
-
   return async (
     operator: Operator,
     { method, body }: AdminRequest,
     [what, ...rest]: readonly string[],
   ): Promise<unknown> => {
     if (rest.length > 0) return undefined;
-    accountOf(operator, account.name);
+    accountOf(operator, account);
     if (what === undefined && method === "GET") return scenarios;
     if (method !== "POST") throw new Refused(405, "method not allowed");
-    switch (what) {
-      case "payments":
-        return pay(read(sandboxOrder, await body()));
-      case "payouts":
-        return payOut(read(sandboxOrder, await body()));
-      case "callbacks":
-        return sendCallback(read(sandboxCallback, await body()));
-      default:
-        return undefined;
-    }
+    if (what === "payments") return pay(read(sandboxOrder, await body()));
+    if (what === "payouts") return payOut(read(sandboxOrder, await body()));
+    return undefined;
   };
 }
 
@@ -163,13 +137,4 @@ async function answerOf(
     const upstreamCode = details.upstream?.code || undefined;
     return { kind: "refused", code, message, upstreamCode };
   }
-}
-
-/** Each body is unique: a dead letter with the body of an earlier one would not be stored. */
-function callbackBody(kind: SandboxCallback["kind"]): string {
-  return JSON.stringify({
-    note: kind === "forged" ? "signed with a wrong password" : "a body that nobody understands",
-    sent_at: new Date().toISOString(),
-    card: { mask: "411111******1111", token: `tok_${randomUUID()}` },
-  });
 }

@@ -9,7 +9,6 @@ import { identifyOperator } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
-import { ofAccount } from "../errors.ts";
 import { createMaskedSchema } from "../graphql/schema/schema.ts";
 import { createGraphqlServer, type GraphqlServer } from "../graphql/server.ts";
 import type { Admission } from "../net/admission.ts";
@@ -81,8 +80,7 @@ export function createAdminListener(
     answerSandbox:
       emulator &&
       createSandboxActions({
-        ...{ core, publicUrl, magicValues: emulator.magicValues },
-        account: ofAccount(config.accounts, "default"),
+        ...{ core, magicValues: emulator.magicValues, account: "default" },
       }),
   });
   const server = createAdminServer({

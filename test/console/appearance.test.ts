@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { axeViolations, withoutChromium } from "../chromium.ts";
+import { sendCallback } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
@@ -15,9 +16,10 @@ describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 },
     await using opened = await browser.open(`${gateway.adminUrl}/#/default/try`);
     const { page } = opened;
     await live(page);
-    for (const name of ["Pay", "Pay with 3DS", "Decline", "Lose answer", "Odd callback"]) {
+    for (const name of ["Pay", "Pay with 3DS", "Decline", "Lose answer"]) {
       await page.getByRole("button", { name, exact: true }).click();
     }
+    await sendCallback(gateway, '{"nobody": "understands"}');
     await page.getByText("All magic values, payouts, own amounts").click();
     await rowsOf(page, "Failed").first().waitFor();
     const look = async () => {

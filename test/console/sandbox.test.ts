@@ -5,6 +5,7 @@ import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type { Calls } from "../../src/admin/console-api.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { withoutChromium } from "../chromium.ts";
+import { postCallback, sendCallback } from "../gateway/callers.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
@@ -16,8 +17,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   const browser = browserForTests();
   const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "500ms" }));
 
-  const tryAt = ({ adminUrl }: Gateway, expected?: RegExp) =>
-    browser.open(`${adminUrl}/#/default/try`, expected);
+  const tryAt = ({ adminUrl }: Gateway) => browser.open(`${adminUrl}/#/default/try`);
   const press = (page: Page, name: string) =>
     page.getByRole("button", { name, exact: true }).click();
   const tried = (page: Page, text: string) => page.locator(".tried .card", { hasText: text });
@@ -177,13 +177,11 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   });
 
   it("counts a forged callback, and keeps one that it cannot read for a replay", async () => {
-    await using opened = await tryAt(gateway, /status of 422/);
+    await postCallback(gateway, "forged", { password: "wrong" });
+    const card = { mask: "411111******1111", token: "tok_of_a_letter" };
+    await sendCallback(gateway, { "nobody understands": true, card });
+    await using opened = await browser.open(gateway.adminUrl, /status of 422/);
     const { page } = opened;
-    await press(page, "Forged callback");
-    await page.getByText("The callback was answered with 401.").waitFor();
-    await press(page, "Odd callback");
-    await page.getByText("The callback was answered with 200.").waitFor();
-    await goTo(page, "Watch");
     const forged = page.locator(".verdicts li", { hasText: "bad signature" });
     await forged.getByText("1").waitFor();
     const letter = page.locator("#letters .card");
