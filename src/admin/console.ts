@@ -18,13 +18,14 @@ import {
   type Session,
   type Start,
   type Status,
+  sandboxOrder,
 } from "./console-api.ts";
 import type { AdminRequest } from "./dead-letter-routes.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf, openCallsOf } from "./history.ts";
 import { accountOf, type Operator, Refused, read, readQuery } from "./operator.ts";
 import { createPaymentActions } from "./payment-actions.ts";
-import type { AnswerSandbox } from "./sandbox-actions.ts";
+import type { SandboxActions } from "./sandbox-actions.ts";
 
 export interface ConsoleOptions {
   readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
@@ -41,91 +42,107 @@ export interface ConsoleOptions {
   readonly report: Report;
   readonly links: () => Session["links"];
   /** Set in sandbox mode. */
-  readonly answerSandbox: AnswerSandbox | undefined;
+  readonly sandbox: SandboxActions | undefined;
 }
 
 /** What the operator's page shows and does: the JSON of `console-api.ts`. */
 export function createConsole(options: ConsoleOptions) {
-  const { accounts, activities, log, intents, core, reconciler } = options;
+  const { accounts, activities, log, intents, reconciler, sandbox } = options;
   const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
 
-  const session = ({ accounts }: Operator): Session => ({
-    accounts,
-    authenticated: options.authenticated,
-    durable: log.durable,
-    reconciler,
-    links: { ...options.links(), docs: docsPath },
-  });
+  async function status(account: string): Promise<Status> {
+    const activity = activities.of(account);
+    activity.sample();
+    const { bucket } = ofAccount(accounts, account);
+    const { limit, remaining, resetSeconds } = bucket.status();
+    const { reserve, notReady } = options;
+    const { budgetHistory: history, callers, upstream } = activity;
+    return {
+      replica,
+      nowMs: Date.now(),
+      notReady: notReady(),
+      budget: {
+        ...{ limit, remaining, resetSeconds, reserve, source: bucket.source },
+        ...{ history, callers },
+      },
+      ...{ upstream, callbacks: activities.callbacks(account) },
+    };
+  }
 
-  /** `GET /api/{name}?account=`, by name. */
-  const views = byName({
-    async status(account: string): Promise<Status> {
-      const activity = activities.of(account);
-      activity.sample();
-      const { bucket } = ofAccount(accounts, account);
-      const { limit, remaining, resetSeconds } = bucket.status();
-      const { reserve, notReady } = options;
-      const { budgetHistory: history, callers, upstream } = activity;
-      return {
-        replica,
-        nowMs: Date.now(),
-        notReady: notReady(),
-        budget: {
-          ...{ limit, remaining, resetSeconds, reserve, source: bucket.source },
-          ...{ history, callers },
-        },
-        ...{ upstream, callbacks: activities.callbacks(account) },
-      };
-    },
-    async start(account: string): Promise<Start> {
-      return { after: await log.cursorBefore(account, eventsAtFirst) };
-    },
-    async history(account: string, query: URLSearchParams): Promise<History> {
-      const { kind, external_id: externalId } = readQuery(historyQuery, query);
-      const [history, calls] = await Promise.all([
-        historyOf({ log, intents }, account, kind, externalId),
-        openCallsOf(intents, account, kind, externalId),
-      ]);
-      return { ...history, calls: calls.map(openCallView) };
-    },
-    /** Calls that move money whose outcome is unknown, or whose payment is pending. */
-    async calls(account: string): Promise<Calls> {
-      const { intents: open, total } = await intents.unsettled(account, maxOpenCalls);
-      return { nowMs: Date.now(), total, calls: open.map(openCallView) };
-    },
-  });
+  async function history(account: string, query: URLSearchParams): Promise<History> {
+    const { kind, external_id: externalId } = readQuery(historyQuery, query);
+    const [history, calls] = await Promise.all([
+      historyOf({ log, intents }, account, kind, externalId),
+      openCallsOf(intents, account, kind, externalId),
+    ]);
+    return { ...history, calls: calls.map(openCallView) };
+  }
 
-  /** `POST /api/{name}`, by name. */
-  const actions = byName(
-    createPaymentActions({
-      ...{ core, intents, report: options.report },
-      reconciles: reconciler.afterMs !== undefined,
-    }),
-  );
+  /** Calls that move money whose outcome is unknown, or whose payment is pending. */
+  async function calls(account: string): Promise<Calls> {
+    const { intents: open, total } = await intents.unsettled(account, maxOpenCalls);
+    return { nowMs: Date.now(), total, calls: open.map(openCallView) };
+  }
+
+  type View = (operator: Operator, query: URLSearchParams) => unknown;
+  const ofOne = (view: (account: string, query: URLSearchParams) => unknown): View => {
+    return (operator, query) => view(accountOf(operator, query.get("account")), query);
+  };
+  /** `GET` of these paths. */
+  const views = new Map<string, View>([
+    [
+      "/api/session",
+      ({ accounts }): Session => ({
+        accounts,
+        authenticated: options.authenticated,
+        durable: log.durable,
+        reconciler,
+        links: { ...options.links(), docs: docsPath },
+      }),
+    ],
+    ["/api/status", ofOne(status)],
+    [
+      "/api/start",
+      ofOne(async (account): Promise<Start> => {
+        return { after: await log.cursorBefore(account, eventsAtFirst) };
+      }),
+    ],
+    ["/api/history", ofOne(history)],
+    ["/api/calls", ofOne(calls)],
+  ]);
+
+  type Action = (operator: Operator, body: unknown) => unknown;
+  const { lookUp, resendCallback } = createPaymentActions(options);
+  const about = (operator: Operator, body: unknown) => {
+    const asked = read(paymentAction, body);
+    return { ...asked, account: accountOf(operator, asked.account) };
+  };
+  /** `POST` of these paths. */
+  const actions = new Map<string, Action>([
+    ["/api/look-up", (operator, body) => lookUp(operator, about(operator, body))],
+    ["/api/resend-callback", (operator, body) => resendCallback(operator, about(operator, body))],
+  ]);
+
+  if (sandbox) {
+    const { scenarios, pay, payOut } = sandbox;
+    views.set("/api/sandbox", () => scenarios);
+    actions.set("/api/sandbox/payments", (_, body) => pay(read(sandboxOrder, body)));
+    actions.set("/api/sandbox/payouts", (_, body) => payOut(read(sandboxOrder, body)));
+  }
 
   return {
     /** The JSON at `/api/...`; undefined for what does not exist. @throws Refused, GatewayError */
-    async answer(operator: Operator, request: AdminRequest): Promise<unknown> {
-      const { method, path, query } = request;
-      const [, , name = "", ...rest] = path.split("/");
-      if (name === "sandbox") return options.answerSandbox?.(operator, request, rest);
-      const act = rest.length === 0 ? actions.get(name) : undefined;
-      if (method === "POST" && act) {
-        const asked = read(paymentAction, await request.body());
-        return act(operator, { ...asked, account: accountOf(operator, asked.account) });
-      }
+    async answer(
+      operator: Operator,
+      { method, path, query, body }: AdminRequest,
+    ): Promise<unknown> {
+      const act = actions.get(path);
+      if (method === "POST" && act) return act(operator, await body());
       if (method !== "GET") throw new Refused(405, "method not allowed");
-      if (rest.length > 0) return undefined;
-      if (name === "session") return session(operator);
-      return views.get(name)?.(accountOf(operator, query.get("account")), query);
+      return views.get(path)?.(operator, query);
     },
   };
-}
-
-/** A map has no members but those that it was given, unlike an object. */
-function byName<T>(members: Readonly<Record<string, T>>): ReadonlyMap<string, T> {
-  return new Map(Object.entries(members));
 }
 
 const historyQuery = z.object({

@@ -1,28 +1,15 @@
 import { create } from "@bufbuild/protobuf";
-import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { IntentStore } from "../ledger/intents.ts";
-import type { Observations, Report } from "../report.ts";
+import type { Observations } from "../report.ts";
+import type { ConsoleOptions } from "./console.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
 import { openCallsOf } from "./history.ts";
 import { callAs, type Operator } from "./operator.ts";
 
-export interface PaymentActionsOptions {
-  readonly core: Core;
-  readonly intents: IntentStore;
-  /** Whether the reconciler runs. */
-  readonly reconciles: boolean;
-  readonly report: Report;
-}
-
-/**
- * What an operator can ask the payments service about a payment or payout, by the names of the
- * console's paths. No money moves.
- */
-export function createPaymentActions(options: PaymentActionsOptions) {
-  const { core, intents, reconciles, report } = options;
+/** What an operator can ask the payments service about a payment or payout. No money moves. */
+export function createPaymentActions({ core, intents, reconciler, report }: ConsoleOptions) {
   const note = (
     { name: operator }: Operator,
     action: Observations["operatorAsked"]["action"],
@@ -33,11 +20,13 @@ export function createPaymentActions(options: PaymentActionsOptions) {
      * Looks an open call up at once instead of later; a payout without an open call is read from
      * the service.
      */
-    async "look-up"(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
+    async lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
       const open = await openCallsOf(intents, account, kind, externalId);
-      const next = open.filter(({ needsOperator }) => reconciles && !needsOperator);
+      const next = open.filter(
+        ({ needsOperator }) => reconciler.afterMs !== undefined && !needsOperator,
+      );
       for (const intent of next) {
         const { checks, notFound } = intent;
         await intents.looked(account, intent, { checks, notFound, inMs: 0 });
@@ -52,10 +41,7 @@ export function createPaymentActions(options: PaymentActionsOptions) {
     },
 
     /** Asks the service to send the callback of a payment's latest operation again. */
-    async "resend-callback"(
-      operator: Operator,
-      action: PaymentAction,
-    ): Promise<PaymentActionResult> {
+    async resendCallback(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       if (kind === "payout") {
         return { kind: "refused", message: "the service sends no callback of a payout again" };

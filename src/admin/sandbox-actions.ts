@@ -5,16 +5,9 @@ import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
 import { PaymentStatusSchema } from "../gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import {
-  type SandboxOrder,
-  type SandboxResult,
-  type ScenarioInfo,
-  type Scenarios,
-  sandboxOrder,
-} from "./console-api.ts";
-import type { AdminRequest } from "./dead-letter-routes.ts";
+import type { SandboxOrder, SandboxResult, ScenarioInfo, Scenarios } from "./console-api.ts";
 import { nameOf } from "./history.ts";
-import { accountOf, callAs, type Operator, Refused, read } from "./operator.ts";
+import { callAs, Refused } from "./operator.ts";
 
 export interface SandboxActionsOptions {
   readonly core: Core;
@@ -31,16 +24,10 @@ export interface MagicValue {
   readonly cents?: string;
 }
 
-export type AnswerSandbox = ReturnType<typeof createSandboxActions>;
+export type SandboxActions = ReturnType<typeof createSandboxActions>;
 
-/**
- * For sandbox mode: makes payments and payouts like a caller.
- * @returns what answers `/api/sandbox...`: undefined for what does not exist. @throws Refused
- */
-export function createSandboxActions(options: SandboxActionsOptions) {
-  const { core, account, magicValues } = options;
-  const scenarios: Scenarios = { scenarios: magicValues.map(infoOf) };
-
+/** For sandbox mode: makes payments and payouts like a caller. */
+export function createSandboxActions({ core, account, magicValues }: SandboxActionsOptions) {
   async function pay(order: SandboxOrder): Promise<SandboxResult> {
     const request = paymentOf(order, cardOf(order, magicValues));
     return answerOf(async () => {
@@ -66,19 +53,8 @@ export function createSandboxActions(options: SandboxActionsOptions) {
     });
   }
 
-  return async (
-    operator: Operator,
-    { method, body }: AdminRequest,
-    [what, ...rest]: readonly string[],
-  ): Promise<unknown> => {
-    if (rest.length > 0) return undefined;
-    accountOf(operator, account);
-    if (what === undefined && method === "GET") return scenarios;
-    if (method !== "POST") throw new Refused(405, "method not allowed");
-    if (what === "payments") return pay(read(sandboxOrder, await body()));
-    if (what === "payouts") return payOut(read(sandboxOrder, await body()));
-    return undefined;
-  };
+  const scenarios: Scenarios = { scenarios: magicValues.map(infoOf) };
+  return { scenarios, pay, payOut };
 }
 
 function infoOf({ cards, cents, scenario }: MagicValue): ScenarioInfo {

@@ -77,7 +77,7 @@ export function createAdminListener(
         ledger: emulator?.url,
       };
     },
-    answerSandbox:
+    sandbox:
       emulator &&
       createSandboxActions({
         ...{ core, magicValues: emulator.magicValues, account: "default" },

@@ -103,7 +103,7 @@ test("a wrong trial is refused with the reason", async () => {
     415,
   );
   assert.equal((await post("/api/sandbox/payments", `"${"x".repeat(20_000)}"`)).status, 413);
-  assert.equal((await post("/api/sandbox/none", "{}")).status, 404);
+  assert.equal((await post("/api/sandbox/none", "{}")).status, 405);
 });
 
 test("a history has the messages as the REST API writes them, with secrets and card numbers masked", async () => {
@@ -219,7 +219,7 @@ test("a POST to a path that has none is refused", async () => {
     ["/api/status", 405],
     ["/", 405],
     ["/healthz", 405],
-    ["/api/sandbox", 404],
+    ["/api/sandbox", 405],
   ] as const) {
     assert.equal((await post(path, "{}")).status, status, path);
   }
