@@ -51,7 +51,7 @@ const steps = 60;
 const stepsInMinute = 12;
 /** Most callers that are told apart in one step, and most durations that it keeps. */
 const maxCallers = 50;
-const maxDurations = 500;
+const maxDurations = 200;
 const maxCallersShown = 10;
 /** How long refused credentials count after the account's last call. */
 const refusedMs = 60_000;

@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
 
 /**
- * All metrics, in OpenMetrics if the scraper prefers it (only that format has exemplars), else in
+ * All metrics, in OpenMetrics if the scraper accepts it (only that format has exemplars), else in
  * Prometheus's own text format.
  * @param accept the request's `Accept` header
  */
@@ -9,7 +9,7 @@ export async function expositionOf(
   registry: Registry,
   accept: string | undefined,
 ): Promise<{ contentType: string; text: string }> {
-  const openMetrics = prefersOpenMetrics(accept ?? "");
+  const openMetrics = acceptsOpenMetrics(accept ?? "");
   const format = openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE;
   const view = new Registry();
   view.setContentType(format as typeof Registry.PROMETHEUS_CONTENT_TYPE);
@@ -20,21 +20,14 @@ export async function expositionOf(
   return { contentType: view.contentType, text: await view.metrics() };
 }
 
-/** Compares the weights (RFC 9110, section 12.5.1); without either format Prometheus's is used. */
-function prefersOpenMetrics(accept: string): boolean {
-  let openMetrics = 0;
-  let others = 0;
-  for (const range of accept.split(",")) {
-    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    const of = (name: string) =>
-      parameters.find((parameter) => parameter.startsWith(`${name}=`))?.slice(name.length + 1);
-    const weight = Number(of("q") ?? 1);
-    const version = of("version") ?? "1.0.0";
-    if (type === "application/openmetrics-text" && version === "1.0.0") {
-      openMetrics = Math.max(openMetrics, weight);
-    } else if (type === "text/plain") {
-      others = Math.max(others, weight);
-    }
-  }
-  return openMetrics > 0 && openMetrics >= others;
+/** Whether one of the ranges that it accepts is OpenMetrics 1.0.0 (RFC 9110, section 12.5.1). */
+function acceptsOpenMetrics(accept: string): boolean {
+  return accept.split(",").some((range) => {
+    const [type = "", ...parameters] = range
+      .toLowerCase()
+      .split(";")
+      .map((part) => part.trim());
+    const isOther = parameters.some((part) => /^(?:version=(?!1\.0\.0$)|q=0(?:\.0*)?$)/.test(part));
+    return type === "application/openmetrics-text" && !isOther;
+  });
 }

@@ -47,7 +47,7 @@ const exemplarOf = (text: string, traceId: string) =>
     .find((line) => line.includes(`trace_id="${traceId}"`))
     ?.match(/^(\w+)\{.*\} \d+ # \{trace_id="(\w{32})",span_id="(\w{16})"\} (\S+) (\d{10}\.?\d*)$/);
 
-test("the format is the one that the scraper prefers", async () => {
+test("the format is OpenMetrics if the scraper accepts that", async () => {
   for (const [accept, type] of [
     [prometheus, openMetrics],
     ["application/openmetrics-text", openMetrics],
@@ -55,7 +55,7 @@ test("the format is the one that the scraper prefers", async () => {
     ["*/*", plain],
     ["text/html,application/xhtml+xml,*/*;q=0.8", plain],
     ["text/plain", plain],
-    ["text/plain, application/openmetrics-text;q=0.9", plain],
+    ["text/plain, application/openmetrics-text;q=0.9", openMetrics],
     ["application/openmetrics-text;q=0", plain],
     ["application/openmetrics-text;version=0.0.1", plain],
   ] as const) {
