@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -55,16 +54,6 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       });
     }
 
-    it("releases the lock when its call has an answer, and not when another call ends", async (t) => {
-      const [a, b] = await stores(t);
-      const intent = started(await a.begin(account, newCall()));
-      const stranger = { ...intent, id: randomUUID() };
-      await b.end(account, stranger, { state: "closed", key: "free" });
-      assert.equal((await b.begin(account, newCall())).kind, "inFlight");
-      await a.end(account, intent, { state: "closed", key: "free" });
-      started(await b.begin(account, newCall()));
-    });
-
     it("keeps the lock while the outcome is unknown, not while it is pending", async (t) => {
       const [a, b] = await stores(t);
       const first = started(await a.begin(account, newCall()));
@@ -117,29 +106,11 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       );
     });
 
-    it("keeps a lock until its call is given up, however late that is", async (t) => {
-      const [a, b] = await stores(t, { giveUpMs: 1 });
-      const intent = started(await a.begin(account, newCall()));
-      await a.end(account, intent, { state: "unknown" });
-      await delay(20);
-      assert.equal((await b.begin(account, newCall())).kind, "inFlight");
-      await b.giveUp(account, intent);
-      started(await b.begin(account, newCall()));
-    });
-
     it("releases every lock after locksMs where no reconciler gives calls up", async (t) => {
       const [a, b] = await stores(t, { locksMs: 50 });
       const intent = started(await a.begin(account, newCall()));
       await a.end(account, intent, { state: "unknown" });
       while ((await b.begin(account, newCall())).kind !== "started") await delay(5);
-    });
-
-    it("returns the first answer for a key, byte for byte", async (t) => {
-      const [a, b] = await stores(t);
-      const answer = Buffer.from([0, 255, 13, 10, 128]);
-      const intent = started(await a.begin(account, keyed()));
-      await a.end(account, intent, { state: "closed", mark: "p1", key: answer });
-      assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
     });
 
     it("keeps a key's answer when another replica then ends the call as unknown", async (t) => {
@@ -207,26 +178,6 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await b.end(account, intent, { state: "closed", key: "free" });
     });
 
-    it("keeps the marks of calls that were answered", async (t) => {
-      const [a, b] = await stores(t);
-      const begin = async (method: MoneyMethod) =>
-        started(await a.begin(account, newCall({ method })));
-      const [open, answered, refused, unsent] = [
-        await begin("CreatePayment"),
-        await begin("CreateRecurrentPayment"),
-        await begin("ConfirmPayment"),
-        await begin("RequestPayout"),
-      ];
-      await a.end(account, answered, { state: "closed", mark: "p1", key: "keep" });
-      await a.end(account, refused, { state: "closed", mark: "", key: "keep" });
-      await a.end(account, unsent, { state: "closed", key: "free" });
-      assert.deepEqual(
-        (await openOf(b)).map(({ id }) => id),
-        [open.id],
-      );
-      assert.deepEqual(await marksOf(b), ["p1", ""]);
-    });
-
     it("ignores an ending that is repeated or late", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const intent = started(await a.begin(account, newCall()));
@@ -248,25 +199,6 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.due(account, 10), []);
     });
 
-    it("keeps the answer and the mark of a call that its events have ended before", async (t) => {
-      const [a, b] = await stores(t);
-      const answer = Buffer.from("answer");
-      const ended = started(await a.begin(account, keyed()));
-      await b.end(account, ended, { state: "closed", key: "keep" });
-      const next = started(await b.begin(account, newCall()));
-      for (let times = 0; times < 2; times++) {
-        await a.end(account, ended, { state: "closed", mark: "p1", key: answer });
-      }
-      assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
-      const open = await openOf(b);
-      assert.deepEqual(
-        open.map(({ id }) => id),
-        [next.id],
-      );
-      assert.deepEqual(await marksOf(b), ["p1"]);
-      assert.equal((await a.begin(account, newCall())).kind, "inFlight");
-    });
-
     it("lists what may hold a lock before pending intents that are due longer", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const ids = (limit: number) =>
@@ -283,29 +215,6 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual([await ids(1), await ids(2)], [["lost"], ["lost", "0"]]);
       await a.looked(account, lost, { inMs: 60_000, checks: 1, notFound: 0 });
       assert.deepEqual(await ids(10), ["0", "1"]);
-    });
-
-    it("lists due intents in order, and a postponed one when its time has come", async (t) => {
-      const [a, b] = await stores(t, { firstLookMs: 0 });
-      const make = async (externalId: string) => {
-        const intent = started(await a.begin(account, newCall({ externalId })));
-        await a.end(account, intent, { state: "unknown" });
-        return intent;
-      };
-      const first = await make("1");
-      const second = await make("2");
-      const ids = async () => (await b.due(account, 10)).map(({ id }) => id);
-      while ((await ids()).length < 2) await delay(1);
-      await a.looked(account, first, { inMs: 60_000, checks: 3, notFound: 1 });
-      assert.deepEqual(await ids(), [second.id]);
-      await a.looked(account, first, { inMs: 0, checks: 3, notFound: 1 });
-      while ((await ids()).length < 2) await delay(1);
-      const postponed = (await b.due(account, 10)).find(({ id }) => id === first.id);
-      assert.deepEqual([postponed?.checks, postponed?.notFound], [3, 1]);
-      await a.end(account, first, { state: "closed", key: "keep" });
-      await a.end(account, second, { state: "closed", key: "keep" });
-      assert.deepEqual(await ids(), []);
-      assert.deepEqual(await openCalls(b, account, EventKind.PAYMENT, "1"), []);
     });
 
     it("lists unsettled calls: given up first, then unknown, then pending", async (t) => {
