@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate } from "node:timers/promises";
 import { overridden } from "../../src/collections/overridden.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../src/ledger/calls.ts";
 import { markOfRefusal } from "../../src/ledger/evidence.ts";
 import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
-import { Ledger } from "../../src/ledger/ledger.ts";
 import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { ProcessCalls } from "../../src/ledger/process-calls.ts";
 import { keyRecordKey, recordKey } from "../../src/ledger/record.ts";
@@ -128,25 +126,4 @@ test("a process forgets calls that hold no lock any more, whoever settled them",
   t.mock.timers.tick(1);
   begin("next");
   assert.deepEqual(["lost", "running", "lost later"].map(openOf), [0, 1, 1]);
-});
-
-test("a ledger that is closed while it begins to watch its store leaves no error behind", async (t) => {
-  const { promise, reject } = Promise.withResolvers<() => void>();
-  const store = createMemoryKernel({ retentionMs: 1_000 });
-  const kernel = overridden<Kernel>(store, {
-    account: (name) => overridden(store.account(name), { watch: () => promise }),
-  });
-  const ages = { retentionMs: 1_000, firstLookMs: 1, giveUpMs };
-  const ledger = new Ledger({ ...ages, kernel, keyringOf: undefined });
-  const { signal } = new AbortController();
-  const reading = ledger.read(account, { kinds: [] }, "latest", { signal });
-  const errors: unknown[] = [];
-  const onError = (error: unknown) => void errors.push(error);
-  process.prependListener("unhandledRejection", onError);
-  t.after(() => process.off("unhandledRejection", onError));
-  await ledger.close();
-  reject(storeAway(new Error("away")));
-  await assert.rejects(reading, { code: "UNAVAILABLE" });
-  await setImmediate();
-  assert.deepEqual(errors, []);
 });
