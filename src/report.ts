@@ -244,7 +244,6 @@ export interface Observations {
   };
   redisBack: { readonly awayMs: number };
   redisState: {
-    readonly isUp: boolean;
     readonly awaySinceMs: number | undefined;
     readonly replicas: number | undefined;
   };

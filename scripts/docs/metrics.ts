@@ -34,7 +34,7 @@ const areas: readonly (readonly [title: string, metrics: readonly Found[]])[] = 
       // Some are created only where TLS and Redis are in use.
       const handlers = processes(context);
       handlers.tlsInUse({ cert: readFileSync("test/fixtures/tls/localhost.crt", "utf8") });
-      handlers.redisState({ isUp: true, awaySinceMs: undefined, replicas: 0 });
+      handlers.redisState({ awaySinceMs: undefined, replicas: 0 });
     }),
   ],
 ];

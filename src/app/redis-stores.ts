@@ -5,7 +5,6 @@ import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { expiringIndexes } from "../ledger/listing.ts";
 import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
 import { inWords, isAway, storeAway } from "../redis/ask.ts";
-import { confirmPrimary } from "../redis/confirm-primary.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -52,8 +51,6 @@ export async function redisStores(
   await Promise.all(layouts);
   const outages = watchOutages({
     ...{ accounts, probe },
-    // Without a majority of the Sentinels no write counts: see docs/decisions/0001-all-replicas.md.
-    ...(minReplicas === "all" && redis.sentinels && { probeAll: () => confirmPrimary(redis, "") }),
     onAway: (reason, awayMs, accounts) =>
       report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
     onBack: (awayMs) => report("redisBack", { awayMs }),
@@ -93,9 +90,7 @@ export async function redisStores(
         ...{ ...config.rateLimit, account, report, replicaId },
       }),
     refresh() {
-      const { awaySinceMs } = outages;
-      const isUp = redis.client.status === "ready" && awaySinceMs === undefined;
-      report("redisState", { isUp, awaySinceMs, replicas });
+      report("redisState", { awaySinceMs: outages.awaySinceMs, replicas });
     },
     redisHealth() {
       const { awaySinceMs } = outages;

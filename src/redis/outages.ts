@@ -5,8 +5,6 @@ export interface OutagesOptions {
   readonly accounts: readonly string[];
   /** Fails if Redis cannot be used for an account: then it counts as away. */
   readonly probe: (account: string) => Promise<void>;
-  /** Fails if Redis cannot be used for any account. Default: it can. */
-  readonly probeAll?: () => Promise<void>;
   /** Called when an outage of some accounts begins, and once a minute while it lasts. */
   readonly onAway: (reason: unknown, awayMs: number, accounts: readonly string[]) => void;
   readonly onBack: (awayMs: number) => void;
@@ -19,16 +17,15 @@ const againMs = 60_000;
  * Probes each account once a second. Reports when that begins to fail and when it succeeds again:
  * once per outage, however often connections break meanwhile, and once a minute while it lasts.
  */
-export function watchOutages({ accounts, probe, probeAll, onAway, onBack }: OutagesOptions) {
+export function watchOutages({ accounts, probe, onAway, onBack }: OutagesOptions) {
   let awaySinceMs: number | undefined;
   let saidAtMs = 0;
 
   async function look() {
     const startedMs = Date.now();
     const away = new Map<string, unknown>();
-    const all = probeAll?.();
     const probes = accounts.map((account) =>
-      Promise.all([probe(account), all]).catch((reason) => away.set(account, reason)),
+      probe(account).catch((reason) => away.set(account, reason)),
     );
     await Promise.all(probes);
     return { startedMs, away };

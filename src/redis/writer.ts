@@ -69,7 +69,7 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   const batches = new Map<string, Batches>();
   const attempt: Writer["attempt"] = (script, keys, args) => {
     // In a cluster a pipeline can only hold writes of one slot.
-    const slot = /\{[^{}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
+    const [slot = ""] = (isCluster(client) && /\{[^{}]*\}/.exec(keys[0] ?? "")) || [];
     const ofSlot = batches.get(slot) ?? new Batches(client, concern());
     batches.set(slot, ofSlot);
     return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
@@ -109,7 +109,7 @@ interface Waiting extends Write {
   readonly reject: (error: unknown) => void;
 }
 
-/** Writes of one slot: one batch after the other, each with one WAIT at its end. */
+/** Writes in batches: one after the other, each with one WAIT at its end. */
 class Batches {
   readonly #client: RedisClient;
   readonly #concern: WriteConcern;

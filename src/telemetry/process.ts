@@ -116,11 +116,11 @@ export function processes({ metrics, log }: TelemetryContext) {
       );
     },
     redisBack: (about) => log.info(about, "Redis is back"),
-    redisState({ isUp, awaySinceMs, replicas }) {
+    redisState({ awaySinceMs, replicas }) {
       const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
       redis().awaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
-      redis().replicas.set({}, replicas ?? 0);
-      redis().up.set({}, isUp ? 1 : 0);
+      redis().replicas.set({}, replicas);
+      redis().up.set({}, awaySinceMs === undefined ? 1 : 0);
     },
     spansEnded({ outcome, count, error }) {
       spans.add({ outcome }, count);

@@ -43,13 +43,14 @@ test("warns at start that a Redis failover may lose writes that no replica has t
   assert.equal(await warned("redis://127.0.0.1:1"), false);
 });
 
-test("warns at start and on /readyz that REDIS_MIN_REPLICAS does not fit the replicas", {
+test("says at start and on /readyz that the replicas do not fit REDIS_MIN_REPLICAS, or lag", {
   skip: withoutRedis,
 }, async (t) => {
   const redis = await startRedis([["repl-diskless-sync-delay", "0"]]);
   t.after(() => redis.close());
   const replicaof: [string, string][] = [["replicaof", `127.0.0.1 ${redis.port}`]];
-  for (const replica of await Promise.all([startRedis(replicaof), startRedis(replicaof)])) {
+  const replicas = await Promise.all([startRedis(replicaof), startRedis(replicaof)]);
+  for (const replica of replicas) {
     t.after(() => replica.close());
     await until(async () =>
       String(await replica.command("INFO", "replication")).includes("master_link_status:up"),
@@ -62,20 +63,29 @@ test("warns at start and on /readyz that REDIS_MIN_REPLICAS does not fit the rep
     });
     await until(async () => stores.redisHealth?.().replicas === 2);
     return {
+      stores,
       warned: records.filter(({ msg }) => /replicas are connected/.test(String(msg))).length,
       health: stores.redisHealth?.(),
     };
   };
+  const away = ({ stores }: Awaited<ReturnType<typeof opened>>) =>
+    until(async () => stores.redisHealth?.().status === "away");
   const one = await opened("1");
   assert.equal(one.warned, 1);
   assert.match(one.health?.warning ?? "", /^REDIS_MIN_REPLICAS is 1, and 2 replicas are connected/);
   const three = await opened("3");
   assert.equal(three.warned, 1);
   assert.match(three.health?.warning ?? "", /2 replicas are connected: nothing counts as stored/);
+  await away(three);
   for (const enough of ["2", "all"]) {
     const { warned, health } = await opened(enough);
     assert.deepEqual([warned, health], [0, { status: "up", replicas: 2, warning: undefined }]);
   }
+  const all = await opened("all");
+  replicas[0]?.pause();
+  await away(all);
+  replicas[0]?.resume();
+  await until(async () => all.stores.redisHealth?.().status === "up");
 });
 
 test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => {

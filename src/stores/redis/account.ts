@@ -291,11 +291,10 @@ export class RedisAccount implements AccountKernel {
     return (await ask(client, () => scripts.lease.run(client, on, args))) === 1;
   }
 
-  /** @throws GatewayError UNAVAILABLE unless it can be committed to now */
+  /** @throws GatewayError UNAVAILABLE unless a commit would count now, held by enough servers too */
   async probe(): Promise<void> {
-    const { client, keys } = this.#options;
-    const on = [keys.log, keys.events, keys.probe];
-    await ask(client, () => scripts.probe.run(client, on, [newEpoch()]));
+    const { writer, keys } = this.#options;
+    await writer.run(scripts.probe, [keys.log, keys.events, keys.probe], [newEpoch()]);
   }
 
   end(error: Error): void {
