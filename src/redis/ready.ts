@@ -1,7 +1,7 @@
-import type { RedisClient } from "./connect.ts";
+import type { Cluster, Redis } from "ioredis";
 
 /** Resolves when the connection is ready for commands, or after `ms` if it is not: never rejects. */
-export function readyWithin(ms: number, client: RedisClient): Promise<void> {
+export function readyWithin(ms: number, client: Redis | Cluster): Promise<void> {
   if (client.status === "ready") return Promise.resolve();
   return new Promise((resolve) => {
     const go = () => {
