@@ -113,6 +113,11 @@ const alone: Readonly<Record<string, Fault>> = {
 /** Faults of sets with replicas. */
 const replicated: Readonly<Record<string, Fault>> = {
   "failover asked for": failOver,
+  "failover asked for twice": async (...given) => {
+    await failOver(...given);
+    await delay(1_500);
+    await failOver(...given);
+  },
   "primary killed": kill,
   "primary frozen for 3 s": freeze(3_000),
   "primary killed and restarted": killAndRestart,
