@@ -14,16 +14,6 @@ export class RequestError extends GraphQLError {
   }
 }
 
-/** Errors of GraphQL.js as request errors: see `RequestErrorOptions.ofGraphql`. */
-export function asRequestErrors(errors: readonly GraphQLError[]): { errors: GraphQLError[] } {
-  return {
-    errors: errors.map(({ message, nodes, extensions }) => {
-      const http = { status: 400, spec: true };
-      return new GraphQLError(message, { nodes, extensions: { ...extensions, http } });
-    }),
-  };
-}
-
 export interface RequestErrorOptions
   extends Pick<GraphQLErrorOptions, "nodes" | "source" | "positions"> {
   /** The HTTP status, if the error fails the whole request. */

@@ -1,13 +1,13 @@
 import {
-  GraphQLError,
+  type GraphQLError,
   type GraphQLSchema,
   getVariableValues,
   type OperationDefinitionNode,
   type VariableValues,
 } from "graphql";
 import { limits } from "./limits.ts";
-import { asRequestErrors, RequestError } from "./request-error.ts";
-import { withoutValues } from "./without-values.ts";
+import { RequestError } from "./request-error.ts";
+import { messageWithoutValues } from "./without-values.ts";
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -17,13 +17,11 @@ export function valuesOf(
   { variableDefinitions = [] }: OperationDefinitionNode,
   given: Variables,
 ): { readonly values: VariableValues } | { readonly errors: readonly GraphQLError[] } {
-  for (const nodes of variableDefinitions) {
-    const name = nodes.variable.name.value;
+  for (const node of variableDefinitions) {
+    const name = node.variable.name.value;
     const fault = Object.hasOwn(given, name) ? faultOf(given[name], "") : undefined;
     if (fault === undefined) continue;
-    const message = `Variable "$${name}" has invalid value${fault}`;
-    const options = { status: 400, ofGraphql: true, nodes };
-    return { errors: [new RequestError(message, "BAD_USER_INPUT", options)] };
+    return { errors: [refusal(`Variable "$${name}" has invalid value${fault}`, [node])] };
   }
   const coerced = getVariableValues(schema, variableDefinitions, given, {
     maxErrors: limits.faults,
@@ -33,11 +31,11 @@ export function valuesOf(
   if (coerced.variableValues) return { values: coerced.variableValues };
   // Beyond `maxErrors` stands one more, which says so.
   const errors = coerced.errors.slice(0, limits.faults);
-  const shown = errors.map((error) => {
-    const { originalError } = error;
-    return withoutValues(originalError instanceof GraphQLError ? originalError : error, error);
-  });
-  return asRequestErrors(shown);
+  return { errors: errors.map((error) => refusal(messageWithoutValues(error), error.nodes)) };
+}
+
+function refusal(message: string, nodes: GraphQLError["nodes"]): RequestError {
+  return new RequestError(message, "BAD_USER_INPUT", { status: 400, ofGraphql: true, nodes });
 }
 
 /**
