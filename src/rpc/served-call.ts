@@ -72,7 +72,7 @@ export interface ServiceCall extends Call {
 export type OpenCall = Pick<ServedCall, "signal">;
 
 /** Headers of the answer, also of an error; to be set before its first byte is written. */
-export type AnswerHeader = Pick<Headers, "set">;
+export type AnswerHeaders = Record<string, string>;
 
 /** A call whose headers were read. */
 export interface ArrivedCall<Of extends Protocol> {
@@ -99,7 +99,7 @@ export class ServedCall implements RecordedCall {
   /** What the call is about, once the core has said so. */
   externalId: string | undefined;
   readonly #options: ServingOptions;
-  readonly #answerHeader: AnswerHeader;
+  #answerHeaders: AnswerHeaders;
   readonly #deadlineMs: number | undefined;
   readonly #life: CallLife;
   readonly #isOpen: boolean;
@@ -107,7 +107,7 @@ export class ServedCall implements RecordedCall {
 
   constructor(
     { head, method: { method, isOpen, lastsMs }, asked, options }: ArrivedCall<Protocol>,
-    answerHeader: AnswerHeader,
+    answerHeaders: AnswerHeaders,
   ) {
     const { timeoutMs, protocol } = asked;
     this.method = method;
@@ -115,14 +115,14 @@ export class ServedCall implements RecordedCall {
     this.#options = options;
     this.#isOpen = isOpen;
     this.#headers = head.headers;
-    this.#answerHeader = answerHeader;
+    this.#answerHeaders = answerHeaders;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     this.#life = new CallLife(head, timeoutMs, lastsMs, options.underWay);
     if (method.methodKind !== "unary") this.#life.endWith(head.ending);
     this.requestId = requestIdOf(this.get(requestIdHeader));
     options.report("rpcBegan", { service: method.parent.typeName, method: method.name });
-    answerHeader.set("cache-control", "no-store");
-    answerHeader.set(requestIdHeader, this.requestId);
+    answerHeaders["cache-control"] = "no-store";
+    answerHeaders[requestIdHeader] = this.requestId;
   }
 
   get signal(): AbortSignal {
@@ -145,7 +145,9 @@ export class ServedCall implements RecordedCall {
       },
       ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
       ...(idempotencyKey !== null && { idempotencyKey }),
-      onReplayed: () => this.#answerHeader.set(replayedHeader, "true"),
+      onReplayed: () => {
+        this.#answerHeaders[replayedHeader] = "true";
+      },
     };
     return this.call;
   }
@@ -158,8 +160,8 @@ export class ServedCall implements RecordedCall {
     if (!this.call) return;
     try {
       const isMoney = moneyKindOf(this.method) !== undefined;
-      const headers = rateLimitHeaders(this.#options.core.rateLimit(this.call), isMoney);
-      for (const [name, value] of Object.entries(headers)) this.#answerHeader.set(name, value);
+      const budget = this.#options.core.rateLimit(this.call);
+      Object.assign(this.#answerHeaders, rateLimitHeaders(budget, isMoney));
     } catch {
       // The answer goes out without them.
     }
@@ -168,12 +170,13 @@ export class ServedCall implements RecordedCall {
   /** Forgets the request: a stream lasts long. */
   releaseRequest(): void {
     this.#headers = undefined;
+    this.#answerHeaders = {};
   }
 
   /** The error as its caller receives it. */
   failed(error: unknown): GatewayError {
     if (!this.call && error instanceof GatewayError && error.code === "UNAUTHENTICATED") {
-      this.#answerHeader.set("www-authenticate", "Bearer");
+      this.#answerHeaders["www-authenticate"] = "Bearer";
     }
     return toGatewayError(error, this.signal, (unknown) => {
       const { requestId, method } = this;

@@ -12,7 +12,13 @@ import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { envelope, envelopeHeaders, type StreamProtocol } from "./protocols.ts";
-import { type ArrivedCall, isBidi, ServedCall, type ServiceCall } from "./served-call.ts";
+import {
+  type AnswerHeaders,
+  type ArrivedCall,
+  isBidi,
+  ServedCall,
+  type ServiceCall,
+} from "./served-call.ts";
 
 /**
  * Serves a stream: a POST of one message, as for a watch, or of several, answered by a stream of
@@ -21,8 +27,9 @@ import { type ArrivedCall, isBidi, ServedCall, type ServiceCall } from "./served
  * with theirs.
  */
 export async function serveStream(arrived: ArrivedCall<StreamProtocol>): Promise<void> {
-  const answer = new StreamAnswer(arrived);
-  const served = new ServedCall(arrived, answer);
+  const headers: AnswerHeaders = {};
+  const answer = new StreamAnswer(arrived, headers);
+  const served = new ServedCall(arrived, headers);
 
   try {
     const messages = (await resultOf(served, arrived, callOn(answer))) as Messages;
@@ -41,11 +48,7 @@ type StreamMessage = { readonly event?: Event };
 /** The callbacks by which the core and the service act on a call's answer. */
 function callOn(answer: StreamAnswer): Partial<ServiceCall> {
   return {
-    onOpen(from) {
-      // A client that is cut off before the first event resumes there.
-      if (from !== undefined) answer.set("x-start-cursor", from);
-      answer.open();
-    },
+    onOpen: (from) => answer.open(from),
     onFail: (error) => answer.cutIfUnread(error),
     push: (event) => answer.push(event),
     beat: () => answer.beat(),
@@ -84,25 +87,24 @@ class StreamAnswer {
   readonly #readsOn: boolean;
   /** Set until the answer begins. */
   #head: RequestHead | undefined;
-  #headers: Record<string, string> | undefined;
+  #headers: AnswerHeaders;
   #outlet: Outlet | undefined;
 
-  constructor({ head, method, asked }: ArrivedCall<StreamProtocol>) {
+  constructor({ head, method, asked }: ArrivedCall<StreamProtocol>, headers: AnswerHeaders) {
     const { protocol, compression } = asked;
     this.#head = head;
     this.#protocol = protocol;
     this.#encoder = encoderOf(method.method.output, protocol.isJson, compression);
     this.#readsOn = isBidi(method);
-    this.#headers = { ...envelopeHeaders(protocol, compression) };
+    this.#headers = Object.assign(headers, envelopeHeaders(protocol, compression));
   }
 
-  /** Adds a header to the answer; has no effect once it has begun. */
-  set(name: string, value: string): void {
-    if (this.#headers) this.#headers[name] = value;
-  }
-
-  /** Sends the headers now, since the first event may come late. */
-  open(): void {
+  /**
+   * Sends the headers now, since the first event may come late.
+   * @param from where a client resumes that is cut off before it
+   */
+  open(from: string | undefined): void {
+    if (from !== undefined) this.#headers["x-start-cursor"] = from;
     const outlet = this.#begin();
     if (outlet && "flushHeaders" in outlet) outlet.flushHeaders();
   }
@@ -164,12 +166,12 @@ class StreamAnswer {
 
   #begin(): Outlet | undefined {
     if (!this.#head) return this.#outlet;
-    const headers = this.#headers ?? {};
+    const headers = this.#headers;
     const waitForTrailers = this.#protocol.hasTrailers;
     const readsOn = this.#readsOn;
     this.#outlet = this.#head.begin({ status: 200, headers, waitForTrailers, readsOn });
     this.#head = undefined;
-    this.#headers = undefined;
+    this.#headers = {};
     return this.#outlet;
   }
 }

@@ -5,7 +5,12 @@ import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import type { UnaryProtocol } from "./protocols.ts";
-import { type ArrivedCall, ServedCall, type ServedMethod } from "./served-call.ts";
+import {
+  type AnswerHeaders,
+  type ArrivedCall,
+  ServedCall,
+  type ServedMethod,
+} from "./served-call.ts";
 
 /**
  * Serves a unary call of Connect, gRPC or gRPC-Web: run, encode, record, answer. Connect's own
@@ -15,8 +20,8 @@ import { type ArrivedCall, ServedCall, type ServedMethod } from "./served-call.t
 export async function serveUnary(arrived: ArrivedCall<UnaryProtocol>): Promise<void> {
   const { method, head, slot } = arrived;
   const { protocol, compression } = arrived.asked;
-  const answerHeader = new AnswerHeaders();
-  const served = new ServedCall(arrived, answerHeader);
+  const headers: AnswerHeaders = {};
+  const served = new ServedCall(arrived, headers);
   let output: Uint8Array | string = "";
   let failure: GatewayError | undefined;
 
@@ -29,22 +34,13 @@ export async function serveUnary(arrived: ArrivedCall<UnaryProtocol>): Promise<v
   slot.leave();
   served.setRateLimit();
   served.end(failure);
-  const { fields } = answerHeader;
   const language = method.isOpen ? undefined : served.get("accept-language");
   const answer = failure
-    ? protocol.fail(toConnectError(failure, language), fields)
-    : protocol.succeed(output, fields, compression);
+    ? protocol.fail(toConnectError(failure, language), headers)
+    : protocol.succeed(output, headers, compression);
   const ready = answer instanceof Promise ? await answer : answer;
   await turnEnd();
   head.send(ready);
-}
-
-class AnswerHeaders {
-  readonly fields: Record<string, string> = {};
-
-  set(name: string, value: string): void {
-    this.fields[name] = value;
-  }
 }
 
 type Result = Parameters<typeof create<DescMethodUnary["output"]>>[1];

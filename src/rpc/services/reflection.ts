@@ -20,11 +20,10 @@ import {
 import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import { withImports } from "../../model/contract.ts";
-import type { Admission } from "../../net/admission.ts";
 import { turnOf } from "../../net/overloaded.ts";
-import type { Report } from "../../report.ts";
 import type { Implemented } from "../methods.ts";
 import type { OpenCall } from "../served-call.ts";
+import type { RpcServerOptions } from "../server.ts";
 import type { Implementation } from "./routes.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
@@ -33,20 +32,15 @@ export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as
 /** Most questions on one stream: more than the files and symbols that a tool asks for. */
 const maxQuestions = 500;
 
-export interface ReflectionOptions {
-  /** Each question waits for its turn among the calls. */
-  readonly admission: Admission;
-  /** Receives each question that is refused because of overload. */
-  readonly report: Report;
-}
+type Options = Pick<RpcServerOptions, "admission" | "report">;
 
 /**
  * Server reflection: it gives tools such as `buf curl` the schema of the given services and of the
- * details of their errors.
+ * details of their errors. Each question waits for its turn among the calls.
  */
 export function createReflection(
   services: readonly DescService[],
-  options: ReflectionOptions,
+  options: Options,
 ): Implemented[] {
   const answerOf = createAnswers(services);
   // The two versions differ only in the name of their package.
@@ -62,7 +56,7 @@ async function* answers(
   requests: AsyncIterable<ServerReflectionRequest>,
   call: OpenCall,
   answerOf: ReturnType<typeof createAnswers>,
-  { admission, report }: ReflectionOptions,
+  { admission, report }: Options,
 ) {
   let questions = 0;
   for await (const request of requests) {
