@@ -1,6 +1,6 @@
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { Message } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type Compression,
   createAsyncIterable,
@@ -13,7 +13,6 @@ import {
 import { GatewayError, unlessAborted } from "../errors.ts";
 import { receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { overloaded } from "../net/overloaded.ts";
 import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { compressionNotNamed } from "./errors.ts";
@@ -47,16 +46,17 @@ function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
 /**
  * Decodes a body that is not one plain message: one that is compressed, or that Connect's own
  * functions have to refuse in their words.
- * @throws GatewayError RESOURCE_EXHAUSTED if it was dropped to free memory
  * @throws GatewayError or ConnectError for a body that is malformed or beyond the limits
  */
 export async function decodeUnusual(
   body: Buffer,
   arrived: ArrivedCall<Protocol>,
 ): Promise<Message> {
-  const { asked, method } = arrived;
+  const { asked, method, head, options } = arrived;
+  // The caller may have been identified after the call's turn, and to decompress takes milliseconds.
+  if (asked.encoding) await options.intake.turn(head.connection);
   if (asked.protocol.extraBytes === 0) {
-    const message = asked.encoding ? await decompressedInTurn(arrived, body) : body;
+    const message = asked.encoding ? decompressed(arrived, body) : body;
     return decodeRequest(method.method.input, message, asked.protocol.isJson);
   }
   // Connect would look at the next envelope before it decodes the first one.
@@ -95,7 +95,7 @@ function decodeEnvelopes(
   const { asked, method } = arrived;
   const { isJson, endFlag } = asked.protocol;
   const decompress: Compression["decompress"] = async (bytes) => {
-    if (asked.encoding) return await decompressedInTurn(arrived, bytes);
+    if (asked.encoding) return decompressed(arrived, bytes);
     // gRPC demands this code (doc/compression.md).
     const message = "a message is flagged as compressed, and no header names how";
     throw new GatewayError("INTERNAL", message, { reason: compressionNotNamed });
@@ -110,45 +110,31 @@ function decodeEnvelopes(
 }
 
 /**
- * A message, decompressed within the limits of memory, and in a turn of its own.
- * @throws GatewayError or ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits
+ * A message, decompressed within the limits of memory.
+ * @throws GatewayError RESOURCE_EXHAUSTED if it grows beyond them
  */
-async function decompressedInTurn(
-  { head, method, asked, options }: ArrivedCall<Protocol>,
-  given: Uint8Array,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = given as Uint8Array<ArrayBuffer>;
-  if (bytes.length === 0) return bytes;
-  const { intake } = options;
-  const compression = asked.encoding as Compression;
+function decompressed(
+  { method, asked }: ArrivedCall<Protocol>,
+  bytes: Uint8Array,
+): Uint8Array<ArrayBuffer> {
   const { freeBytes, ratio, addressMessageBytes } = intakeLimits;
   const { readMaxBytes } = method;
   const maxBytes = asked.query ? Math.min(readMaxBytes, addressMessageBytes) : readMaxBytes;
-  const maxGrown = Math.min(maxBytes, freeBytes + ratio * bytes.length);
-  let isDropped = false;
-  const drop = () => {
-    isDropped = true;
-  };
-  const buffered = intake.budget.open(head.connection, { drop });
+  const maxOutputLength = Math.min(maxBytes, freeBytes + ratio * bytes.length);
+  if (bytes.length === 0) return new Uint8Array();
   try {
-    buffered.grow(maxGrown);
-    if (isDropped) throw overloaded();
-    const message = await compression.decompress(bytes, maxGrown).catch((error: unknown) => {
-      const isTooLarge = error instanceof ConnectError && error.code === Code.ResourceExhausted;
-      if (!isTooLarge) throw invalid("decompression failed");
-      throw maxGrown < maxBytes ? growsTooMuch() : error;
-    });
-    await intake.turn(head.connection);
-    if (isDropped) throw overloaded();
-    return message;
-  } finally {
-    buffered.close();
+    const decompress = asked.encoding?.name === "gzip" ? gunzipSync : brotliDecompressSync;
+    return decompress(bytes, { maxOutputLength });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_BUFFER_TOO_LARGE") {
+      throw invalid("decompression failed");
+    }
+    const why =
+      maxOutputLength < maxBytes
+        ? `message grows more than ${ratio} times as large by decompression`
+        : `message is larger than configured readMaxBytes ${maxBytes} after decompression`;
+    throw new GatewayError("RESOURCE_EXHAUSTED", why);
   }
-}
-
-function growsTooMuch(): GatewayError {
-  const message = `message grows more than ${intakeLimits.ratio} times as large by decompression`;
-  return new GatewayError("RESOURCE_EXHAUSTED", message);
 }
 
 /**

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { defaultLimits } from "../../src/rpc/methods.ts";
 import { ask } from "../ask.ts";
-import { answers, getPaymentPath, known, start } from "./start.ts";
+import { openIntake } from "../net/open-intake.ts";
+import { answers, getPaymentPath, http2Call, known, start } from "./start.ts";
 
 /* `unary-path.test.ts` and `stream-path.test.ts` have compression and limits in every protocol. */
 test("a message of more bytes than the default limit is refused", async () => {
@@ -31,6 +34,21 @@ test("a decompression bomb is cut at the limit, not unpacked", async () => {
   }
   const grown = process.memoryUsage().rss - before;
   assert.ok(grown < 256 * 1024 * 1024, `${grown} bytes more`);
+});
+
+test("compressed messages that come together take no more memory than they hold", async () => {
+  // A quarter of it is for one connection.
+  await using started = await start(answers, { intake: openIntake(4 * 1024 * 1024) });
+  const session = http2.connect(started.url);
+  const message = gzipSync('{"external_id":"order-1"}');
+  const call = async () => {
+    const stream = session.request(http2Call("GetPayment", { "content-encoding": "gzip" }));
+    const [headers] = await once(stream.end(message).resume(), "response");
+    return headers[":status"];
+  };
+  const statuses = await Promise.all(Array.from({ length: 100 }, call));
+  session.destroy();
+  assert.deepEqual(new Set(statuses), new Set([200]));
 });
 
 /* `unary-path.test.ts` and `stream-path.test.ts` send it as it is, by every protocol. */
