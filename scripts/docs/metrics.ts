@@ -28,15 +28,7 @@ const areas: readonly (readonly [title: string, metrics: readonly Found[]])[] = 
   ["The payments service", createdBy(upstream)],
   ["The rate budget", createdBy(budget)],
   ["Callbacks, events and calls that move money", createdBy(ledger)],
-  [
-    "The process",
-    createdBy((context) => {
-      // Some are created only where TLS and Redis are in use.
-      const handlers = processes(context);
-      handlers.tlsInUse({ cert: readFileSync("test/fixtures/tls/localhost.crt", "utf8") });
-      handlers.redisState({ awaySinceMs: undefined, replicas: 0 });
-    }),
-  ],
+  ["The process", createdBy(processes)],
 ];
 
 const text = [

@@ -39,35 +39,34 @@ export function processes({ metrics, log }: TelemetryContext) {
     "Errors of Redis connections, failed attempts to connect included",
     {},
   );
-  const certificateExpiry = once(() =>
-    metrics.gauge(
-      "tls_certificate_expiry_timestamp_seconds",
-      "When the certificate of the rpc listener expires, in seconds since the epoch; absent without TLS",
-      {},
-    ),
+  const certificateExpiry = metrics.gauge(
+    "tls_certificate_expiry_timestamp_seconds",
+    "When the certificate of the rpc listener expires, in seconds since the epoch; absent without TLS",
+    {},
   );
-  const redis = once(() => ({
-    up: metrics.gauge(
-      "redis_up",
-      "1 while Redis answers for every account, else 0; absent without Redis",
-      {},
-    ),
-    awaySeconds: metrics.gauge(
-      "redis_away_seconds",
-      "How long Redis has been unreachable; 0 while it answers; absent without Redis",
-      {},
-    ),
-    replicas: metrics.gauge(
-      "redis_replicas",
-      "Redis replicas in sync, in a cluster those of the primary with the fewest; absent without Redis",
-      {},
-    ),
-    failovers: metrics.counter(
-      "redis_failovers_total",
-      "Redis failovers: how often the Sentinels named a new primary; absent without Redis",
-      {},
-    ),
-  }));
+  const redisUp = metrics.gauge(
+    "redis_up",
+    "1 while Redis answers for every account, else 0; absent without Redis",
+    {},
+  );
+  const redisAwaySeconds = metrics.gauge(
+    "redis_away_seconds",
+    "How long Redis has been unreachable; 0 while it answers; absent without Redis",
+    {},
+  );
+  const redisReplicas = metrics.gauge(
+    "redis_replicas",
+    "Redis replicas in sync, in a cluster those of the primary with the fewest; absent without Redis",
+    {},
+  );
+  const redisFailovers = metrics.counter(
+    "redis_failovers_total",
+    "Redis failovers: how often the Sentinels named a new primary",
+    {},
+  );
+  for (const gauge of [certificateExpiry, redisUp, redisAwaySeconds, redisReplicas]) {
+    gauge.set({}, undefined);
+  }
   let spansFail = false;
   /** The last error of a connection to Redis, and when it came: that none is there says no cause. */
   let lastError = { connectionError: "", atMs: -Infinity };
@@ -93,7 +92,7 @@ export function processes({ metrics, log }: TelemetryContext) {
       );
     },
     tlsInUse: ({ cert }) =>
-      certificateExpiry().set({}, new X509Certificate(cert).validToDate.getTime() / 1_000),
+      certificateExpiry.set({}, new X509Certificate(cert).validToDate.getTime() / 1_000),
     redisCommand(command) {
       commandSeconds.observe(command, command.durationMs);
       commandErrors.add(command, command.failed ? 1 : 0);
@@ -104,7 +103,7 @@ export function processes({ metrics, log }: TelemetryContext) {
       log.debug({ reason }, "redis");
     },
     redisFailover() {
-      redis().failovers.add({});
+      redisFailovers.add({});
       log.info("Redis failover: the Sentinels name a new primary");
     },
     redisAway(about) {
@@ -118,9 +117,9 @@ export function processes({ metrics, log }: TelemetryContext) {
     redisBack: (about) => log.info(about, "Redis is back"),
     redisState({ awaySinceMs, replicas }) {
       const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
-      redis().awaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
-      redis().replicas.set({}, replicas);
-      redis().up.set({}, awaySinceMs === undefined ? 1 : 0);
+      redisAwaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
+      redisReplicas.set({}, replicas);
+      redisUp.set({}, awaySinceMs === undefined ? 1 : 0);
     },
     spansEnded({ outcome, count, error }) {
       spans.add({ outcome }, count);
@@ -137,14 +136,6 @@ export function processes({ metrics, log }: TelemetryContext) {
       else log.info("metric export works again");
     },
   } satisfies Partial<Handlers>;
-}
-
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
 }
 
 /** An older error of a connection is of another outage: while one lasts, tries follow each other. */
