@@ -17,14 +17,9 @@ import type { Call } from "./core.ts";
  * @throws GatewayError PERMISSION_DENIED
  */
 export function authorize({ caller }: Call, method: DescMethod, request: unknown): void {
-  requireScope(caller, method);
-  const { scopes, watch } = caller;
-  const needed = scopeOf(method, request);
-  if ((scopes as ReadonlySet<string>).has(needed)) return;
-  if (watch && watchMethods[watch.kind] === method) {
-    if ((request as { externalId?: unknown }).externalId === watch.externalId) return;
-  }
-  throw scopeMissing(needed);
+  const { externalId, kind } = request as { readonly externalId?: unknown; readonly kind?: number };
+  if (mayWatch(caller, method) && externalId === caller.watch?.externalId) return;
+  requireOne(caller, scopesOf(method, kind));
 }
 
 /**
@@ -32,41 +27,37 @@ export function authorize({ caller }: Call, method: DescMethod, request: unknown
  * caller who may call its method. Of a scope by kind, any kind will do.
  * @throws GatewayError PERMISSION_DENIED
  */
-export function requireScope({ scopes, watch }: Caller, method: DescMethod): void {
-  const needed = declaredBy(method).scopes;
-  if (needed.length === 0) {
-    throw new GatewayError("PERMISSION_DENIED", "this method is not open to callers", {
-      reason: "METHOD_NOT_OPEN",
-    });
-  }
-  if (watch && watchMethods[watch.kind] === method) return;
-  const isHeld = (scope: string) => (scopes as ReadonlySet<string>).has(scope);
-  if (!needed.some(isHeld)) throw scopeMissing(needed.join(" or "));
+export function requireScope(caller: Caller, method: DescMethod): void {
+  if (!mayWatch(caller, method)) requireOne(caller, scopesOf(method));
 }
 
-function scopeMissing(needed: string): GatewayError {
-  return new GatewayError("PERMISSION_DENIED", `needs the scope ${needed}`, {
-    reason: "SCOPE_MISSING",
-  });
+/** Whether a method is the watch that the caller has a token for. */
+function mayWatch({ watch }: Caller, method: DescMethod): boolean {
+  return watch !== undefined && watchMethods[watch.kind] === method;
+}
+
+function requireOne({ scopes }: Caller, needed: readonly string[]): void {
+  if (needed.some((scope) => (scopes as ReadonlySet<string>).has(scope))) return;
+  const [message, reason] =
+    needed.length === 0
+      ? ["this method is not open to callers", "METHOD_NOT_OPEN"]
+      : [`needs the scope ${needed.join(" or ")}`, "SCOPE_MISSING"];
+  throw new GatewayError("PERMISSION_DENIED", message, { reason });
 }
 
 /**
- * What a method declares, and the scopes of which one is needed: one, or one for each kind. Reading
- * an option parses it.
+ * The scopes of which a method needs one: that of a kind if it is given, else those of all kinds. An
+ * unknown kind is refused later, when the request is validated.
  */
-const declaredBy = oncePer((method: DescMethod) => {
-  const text = getOption(method, scopeOption);
-  const all = Object.values(kinds).map(({ resource }) => text.replace("{kind}", resource));
-  return { text, scopes: text === "" ? [] : [...new Set(all)] };
-});
-
-/** The scope that a request needs. An unknown kind is refused later, when it is validated. */
-function scopeOf(method: DescMethod, request: unknown): string {
+function scopesOf(method: DescMethod, kind?: number): readonly string[] {
   const { text } = declaredBy(method);
-  if (!text.includes("{kind}")) return text;
-  const { kind } = request as { readonly kind: number };
-  return text.replace("{kind}", kinds[isKind(kind) ? kind : EventKind.PAYMENT].resource);
+  if (!text.includes("{kind}")) return text === "" ? [] : [text];
+  const of = kind !== undefined && isKind(kind) ? [kinds[kind]] : Object.values(kinds);
+  return of.map(({ resource }) => text.replace("{kind}", resource));
 }
+
+/** What a method declares. Reading an option parses it. */
+const declaredBy = oncePer((method: DescMethod) => ({ text: getOption(method, scopeOption) }));
 
 /**
  * For data that no method, and so no scope, covers: any service may read it, but not a customer or
