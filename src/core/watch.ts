@@ -1,3 +1,4 @@
+import timers from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { oncePer } from "../collections/once-per.ts";
 import { UnderWay } from "../collections/under-way.ts";
@@ -96,42 +97,31 @@ export async function* follow(
   mayChange: () => boolean,
 ): AsyncGenerator<Event | undefined> {
   const iterator = events[Symbol.asyncIterator]();
-  let next: Promise<IteratorResult<Event>> | undefined;
-  let isThere = false;
-  let wake = () => {};
-  const arrive = () => {
-    isThere = true;
-    wake();
-  };
   try {
     for (;;) {
-      if (!next) {
-        isThere = false;
-        next = iterator.next();
+      const next = iterator.next();
+      let arrived: AbortSignal | undefined;
+      while (mayChange() && !arrived?.aborted) {
         // Once for each event: it may be awaited for hours, and would keep something of each pause.
-        next.then(arrive, arrive);
-      }
-      if (mayChange() && !isThere) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, lookMs).unref();
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-        if (!isThere) {
-          yield undefined;
-          continue;
-        }
+        arrived ??= abortedWith(next);
+        await timers.setTimeout(lookMs, undefined, { signal: arrived, ref: false }).catch(() => {});
+        if (!arrived.aborted) yield undefined;
       }
       const { done, value } = await next;
       if (done) return;
-      next = undefined;
       yield value;
     }
   } finally {
     await iterator.return?.();
   }
+}
+
+/** A signal that aborts when the promise settles. */
+function abortedWith(promise: Promise<unknown>): AbortSignal {
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  promise.then(abort, abort);
+  return controller.signal;
 }
 
 const lookMs = 500;
