@@ -62,8 +62,8 @@ test("ListEvents needs the scope of the kind that it lists", () => {
   for (const [call, kind] of [
     [scopeFor("payouts:read", "events:read"), EventKind.PAYMENT],
     [scopeFor("payments:read", "events:read"), EventKind.PAYOUT],
-    [scopeFor("payouts:read"), EventKind.UNSPECIFIED],
-    [scopeFor("payouts:read"), 99],
+    [scopeFor("events:read"), EventKind.UNSPECIFIED],
+    [scopeFor("events:read"), 99],
   ] as const) {
     assert.throws(() => authorize(call, listEvents, { kind }), isDenied("SCOPE_MISSING"));
   }
