@@ -85,10 +85,9 @@ async function lookUp(
     if (!isError(error, "NOT_FOUND")) throw error;
     // NOT_FOUND does not mean that no payout was made: a call may still be on its way to the
     // service, or have only just arrived.
-    const known = await openCalls();
-    const event = known.snapshot && currentEvent(known.snapshot);
-    if (!event && known.openCalls.length === 0) throw error;
-    return answer(known, payoutIn(known.snapshot));
+    const known = answerOf(await context.intents.known(account, EventKind.PAYOUT, externalId));
+    if (!known) throw error;
+    return known;
   }
   const source = EventSource.RECONCILIATION;
   const newEntry = payoutEntry(payout, { source, externalId });

@@ -1,15 +1,10 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
-import {
-  type Payment,
-  PaymentOperation,
-  PaymentSchema,
-  PaymentStatus,
-} from "../gen/payments/v1/payment_pb.ts";
+import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { paymentEntry, payoutEntry } from "../ledger/entry.ts";
@@ -39,16 +34,6 @@ export type Probed = { readonly lookupMethod: LookupMethod } & (
   | { readonly kind: "unreachable"; readonly error: unknown }
 );
 
-/**
- * Asks the service what became of a call, and never moves money: by payout info for payouts; by
- * operation info where the operation's id is known; else by requesting the callback again, for the
- * operation by name, since without a name the service sends the latest operation's (spec,
- * callback/resend).
- */
-export async function probe(lookup: Lookup): Promise<Probed> {
-  return await lookups[lookup.intent.kind](lookup);
-}
-
 /** The call to look up, and what the look-up needs. */
 export interface Lookup {
   readonly upstream: Upstream;
@@ -57,7 +42,13 @@ export interface Lookup {
   readonly options: SendOptions;
 }
 
-const lookups: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>> = {
+/**
+ * Asks the service what became of a call, and never moves money: by payout info for payouts; by
+ * operation info where the operation's id is known; else by requesting the callback again, for the
+ * operation by name, since without a name the service sends the latest operation's (spec,
+ * callback/resend).
+ */
+export const probes: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>> = {
   [EventKind.PAYMENT]: probePayment,
   [EventKind.PAYOUT]: probePayout,
 };
@@ -158,31 +149,29 @@ const noAnswer: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "RESOURCE_EXHAU
  * the action, the status code and its description. The payment has its status in `details`.
  */
 function withOperation(payment: Payment, operation: Operation): Payment {
-  const result = clone(PaymentSchema, payment);
-  result.isSuccess = operation.status === PaymentStatus.SUCCESS;
-  if (operation.action) result.action = operation.action;
-  else delete result.action;
-  result.actionRequired = operation.actionRequired ?? operation.action !== undefined;
-  if (operation.receiptUrl !== undefined) result.receiptUrl = operation.receiptUrl;
-  const { details } = result;
-  if (!details) return result;
-  const path = "details.status";
-  result.unrecognized = [
-    ...result.unrecognized.filter(({ field }) => field !== path),
-    ...operation.unrecognized.flatMap(({ field, value }) =>
-      field === "status" ? unrecognizedValue(path, value) : [],
-    ),
-  ];
-  details.status = operation.status;
-  if (operation.processedAt) details.processedAt = operation.processedAt;
-  const rrn = operation.details?.rrn;
+  const { action, status, processedAt } = operation;
   const { statusCode, statusDescription, authCode, bankName } = operation;
-  // The old code and its description would contradict the new status.
-  delete details.statusCode;
-  delete details.statusDescription;
-  const texts = { statusCode, statusDescription, authCode, bankName, rrn };
-  for (const [name, text] of Object.entries(texts)) {
-    if (text !== undefined) details[name as keyof typeof texts] = text;
-  }
-  return result;
+  const rrn = operation.details?.rrn;
+  const path = "details.status";
+  const words = operation.unrecognized.filter(({ field }) => field === "status");
+  const told = { ...payment };
+  told.isSuccess = status === PaymentStatus.SUCCESS;
+  told.action = action;
+  told.actionRequired = operation.actionRequired ?? action !== undefined;
+  told.receiptUrl = operation.receiptUrl ?? payment.receiptUrl;
+  if (!payment.details) return told;
+  told.unrecognized = [
+    ...payment.unrecognized.filter(({ field }) => field !== path),
+    ...words.map(({ value }) => unrecognizedValue(path, value)),
+  ];
+  told.details = {
+    ...payment.details,
+    // The old code and its description would contradict the new status.
+    ...{ status, statusCode, statusDescription },
+    ...(processedAt && { processedAt }),
+    ...(authCode !== undefined && { authCode }),
+    ...(bankName !== undefined && { bankName }),
+    ...(rrn !== undefined && { rrn }),
+  };
+  return told;
 }

@@ -9,7 +9,7 @@ import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Account } from "../upstream/upstream.ts";
-import { type Probed, probe } from "./probe.ts";
+import { type Probed, probes } from "./probe.ts";
 
 export interface ReconcilerOptions {
   readonly accounts: ReadonlyMap<string, Account>;
@@ -155,7 +155,7 @@ async function reconcile(
     });
     const signal = AbortSignal.any([stop, late.signal]);
     const lookup = { upstream, intent, snapshot: known.snapshot, options: { signal, deadlineMs } };
-    const probed = await probe(lookup).finally(stopTimer);
+    const probed = await probes[intent.kind](lookup).finally(stopTimer);
     if (stop.aborted) return 0;
     report("probed", { account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({
