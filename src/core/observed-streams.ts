@@ -15,11 +15,18 @@ export function observedStream(
   call: Call,
   { tracing, report }: { readonly tracing: Tracing; readonly report: Report },
 ): AsyncIterable<Event> {
-  const { transport = "unknown" } = call;
-  const stream = { transport };
+  const { transport = "unknown", push } = call;
+  // Read here, since the edges ask for events from unrelated async contexts.
+  const parent: Span | "root" = activeSpan.getStore() ?? "root";
+  const startSpan = (event: Event) =>
+    tracing.start("deliver event", {
+      kind: "internal",
+      parent,
+      links: [traceOf(event)],
+      attributes: { "payments_gateway.transport": transport },
+    });
   // A reader that stops reading is cut off and never receives the error, so the error is kept here.
-  let failure: Error | undefined;
-  const { push } = call;
+  let failure: unknown;
   const events = open({
     ...call,
     onFail(error) {
@@ -33,49 +40,35 @@ export function observedStream(
         const isTaken = push(event);
         // An event that is not taken now is yielded, and reported, later.
         if (isTaken) {
-          report("streamDelivered", stream);
+          report("streamDelivered", { transport });
           span.end();
         }
         return isTaken;
       }),
   });
-  // Read here, since the edges ask for events from unrelated async contexts.
-  const parent: Span | "root" = activeSpan.getStore() ?? "root";
-  const startSpan = (event: Event) =>
-    tracing.start("deliver event", {
-      kind: "internal",
-      parent,
-      links: [traceOf(event)],
-      attributes: { "payments_gateway.transport": transport },
-    });
 
   return (async function* () {
-    report("streamOpened", stream);
-    let error: unknown;
-    let isCompleted = false;
+    report("streamOpened", { transport });
+    let reason = "left";
     try {
       for await (const event of events) {
         const span = startSpan(event);
         try {
           yield event;
-          report("streamDelivered", stream);
+          report("streamDelivered", { transport });
         } finally {
           span.end();
         }
       }
-      isCompleted = true;
-    } catch (thrown) {
-      error = thrown;
-      throw thrown;
+      reason = "completed";
+      failure = undefined;
+    } catch (error) {
+      failure = error;
+      throw error;
     } finally {
-      report("streamEnded", { transport, ...endOf(isCompleted, error ?? failure) });
+      const known = failure instanceof GatewayError ? failure : undefined;
+      if (failure !== undefined && reason === "left") reason = known?.code ?? "INTERNAL";
+      report("streamEnded", { transport, reason, detail: known?.details.reason });
     }
   })();
-}
-
-function endOf(isCompleted: boolean, error: unknown) {
-  if (isCompleted) return { reason: "completed", detail: undefined };
-  if (error === undefined) return { reason: "left", detail: undefined };
-  const known = error instanceof GatewayError ? error : undefined;
-  return { reason: known?.code ?? "INTERNAL", detail: known?.details.reason };
 }

@@ -2,9 +2,6 @@ import type { Caller } from "../auth/caller.ts";
 
 export type StreamLimits = ReturnType<typeof createStreamLimits>;
 
-/** Streams that a caller may have open by default. */
-const defaultStreamLimits = { service: 1_000, single: 20 } as const;
-
 /**
  * Limits how many streams each caller has open in this process, over both edges together.
  * @param limit of every caller; undefined: 1,000 for a service, 20 for a customer or a watch token,
@@ -15,8 +12,8 @@ export function createStreamLimits(limit: number | undefined) {
 
   const limitOf = ({ watch, customer, name }: Caller) => {
     if (limit !== undefined) return limit;
-    if (watch ?? customer) return defaultStreamLimits.single;
-    return name === "anonymous" ? Number.POSITIVE_INFINITY : defaultStreamLimits.service;
+    if (watch ?? customer) return 20;
+    return name === "anonymous" ? Number.POSITIVE_INFINITY : 1_000;
   };
 
   return {
