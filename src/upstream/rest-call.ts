@@ -5,7 +5,6 @@ import {
   type Message,
   type MessageShape,
 } from "@bufbuild/protobuf";
-import { GatewayError } from "../errors.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import { endpoint } from "../gen/payments/v1/options_pb.ts";
 import type { Kind } from "../model/kinds.ts";
@@ -60,7 +59,6 @@ type Parts<Result> = AnswerReader<Result> &
 
 /**
  * Returns a function that makes the calls of a method's endpoint. Its argument goes to `partsOf`.
- * It throws GatewayError INVALID_ARGUMENT for a request that cannot be sent.
  * @throws Error for a method without an endpoint
  */
 export function restCall<Input extends DescMessage, Result>(
@@ -73,7 +71,7 @@ export function restCall<Input extends DescMessage, Result>(
     const parts = partsOf(request);
     let target = withParameters(endpoint.path, schema, request);
     if (parts.query) target = withQuery(target, parts.query);
-    const body = parts.hasBody ? bodyOf(schema, request) : undefined;
+    const body = parts.hasBody ? encode(schema, request) : undefined;
     // Not a copy of the parts, which would take as long as all the rest.
     const { read, isResult, successCodes, about, customer } = parts;
     return {
@@ -94,7 +92,8 @@ function endpointOf(method: DescMethod): Endpoint {
 function withParameters(path: string, schema: DescMessage, request: object): string {
   return path.replace(/\{(\w+)\}/, (_, name: string) => {
     const field = schema.fields.find((one) => one.name === name);
-    return escaped(name, String((request as Record<string, unknown>)[field?.localName ?? name]));
+    const value = (request as Record<string, unknown>)[field?.localName ?? name];
+    return encodeURIComponent(String(value));
   });
 }
 
@@ -104,31 +103,8 @@ function withQuery(path: string, query: NonNullable<Parts<unknown>["query"]>): s
   for (const name in query) {
     const value = query[name];
     if (value === undefined) continue;
-    target += `${separator}${name}=${escaped(name, value)}`;
+    target += `${separator}${name}=${encodeURIComponent(value)}`;
     separator = "&";
   }
   return target;
-}
-
-/** Percent-encodes a value. @throws GatewayError INVALID_ARGUMENT for half a surrogate pair */
-function escaped(name: string, value: string): string {
-  if (!value.isWellFormed()) throw unsendable(name, "has half a surrogate pair");
-  return encodeURIComponent(value);
-}
-
-/** Encodes a request as JSON. @throws GatewayError INVALID_ARGUMENT for what JSON cannot carry. */
-function bodyOf<Desc extends DescMessage>(schema: Desc, request: MessageShape<Desc>): string {
-  try {
-    return encode(schema, request);
-  } catch (error) {
-    if (error instanceof RangeError) throw unsendable("", error.message);
-    throw error;
-  }
-}
-
-function unsendable(path: string, message: string): GatewayError {
-  return new GatewayError("INVALID_ARGUMENT", path ? `${path}: ${message}` : message, {
-    reason: "INVALID_FIELDS",
-    fields: [{ path, message }],
-  });
 }
