@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type Message, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import { errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
+import { type ErrorCode, errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
 import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../ledger/intents.ts";
@@ -133,7 +133,7 @@ export function createMoneyCalls({
         await end(account, intent, { state: "unknown" });
         throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
-      if (error.code === "RESOURCE_EXHAUSTED") {
+      if (notAttemptedCodes.has(error.code)) {
         await end(account, intent, notAttempted);
         throw error;
       }
@@ -314,10 +314,13 @@ export function sendOptions(call: Call): SendOptions {
 }
 
 /**
- * The end of a call that never left this process, or of which the service attempted nothing: "try
- * later". Its key is free.
+ * The end of a call that never left this process, or of which the service attempted nothing. Its key
+ * is free.
  */
 const notAttempted: Ending = { state: "closed", key: "free" };
+
+/** Refusals that are not about the call: "try later", or of the merchant's own credentials. */
+const notAttemptedCodes: ReadonlySet<ErrorCode> = new Set(["RESOURCE_EXHAUSTED", "INTERNAL"]);
 
 function unlessAbandoned<Result>(
   { answer, progress }: Run<Result>,

@@ -307,12 +307,17 @@ test("if all callers of a key leave before the call is sent, the next caller sta
   assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
 });
 
-test("RESOURCE_EXHAUSTED is not stored as the answer of a key", async () => {
-  const { run } = moneyCalls();
-  const does = fails(new GatewayError("RESOURCE_EXHAUSTED", "too many requests"));
-  await assert.rejects(run({ key: "key", does }), { code: "RESOURCE_EXHAUSTED" });
-  assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
-});
+for (const [code, why] of [
+  ["RESOURCE_EXHAUSTED", "too many requests"],
+  ["INTERNAL", "the merchant's credentials are refused"],
+] as const) {
+  test(`${code} is not stored as the answer of a key: ${why}`, async () => {
+    const { run } = moneyCalls();
+    const does = fails(new GatewayError(code, why));
+    await assert.rejects(run({ key: "key", does }), { code });
+    assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
+  });
+}
 
 test("a refusal is stored under its key with all its details", async () => {
   const { run, sends } = moneyCalls();
