@@ -194,7 +194,10 @@ export function readError(answer: ErrorAnswer): Reading {
   }
   if (asCustomer && known?.toCustomer) return known.toCustomer;
   if (!movesMoney && known?.withoutMoney) return known.withoutMoney;
-  return known ?? byStatus.get(httpStatus) ?? readType(type, httpStatus);
+  const reading = known ?? byStatus.get(httpStatus) ?? readType(type, httpStatus);
+  // Each error of the service is an Error object: that nothing is there says a proxy or a wrong path.
+  // Whoever believes that a payout is unknown makes it again.
+  return reading === unknownThing && !code && !type ? failed : reading;
 }
 
 /** Whether an answer is the spec's Too Many Requests; the spec gives no HTTP status for it. */

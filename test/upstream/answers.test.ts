@@ -443,10 +443,10 @@ test("a small piece of a body counts as 256 bytes", async (t) => {
   assert.equal((await failureOf(createPayment(many.upstream))).code, "UNKNOWN");
 });
 
-test("404 with HTML gives a read NOT_FOUND and leaves a money call's outcome unknown", async (t) => {
+test("404 with HTML does not say that a payout is unknown, nor that no money moved", async (t) => {
   const { upstream } = await serverRig(t, answer(404, "<html>no</html>"));
   const read = await failureOf(getPayout(upstream));
-  assert.equal(read.code, "NOT_FOUND");
+  assert.equal(read.code, "UNAVAILABLE");
   assert.equal(read.details.upstream?.httpStatus, 404);
   assert.equal(read.message, "the payments service answered with HTTP status 404");
 
@@ -490,7 +490,7 @@ test("payment data with a 4xx is a result; other JSON with a 4xx is not", async 
 
   const other = await serverRig(t, json(404, '{"status":"404","error":"no such path"}'));
   assert.equal((await failureOf(requestPayout(other.upstream))).code, "UNKNOWN");
-  assert.equal((await failureOf(getPayout(other.upstream))).code, "NOT_FOUND");
+  assert.equal((await failureOf(getPayout(other.upstream))).code, "UNAVAILABLE");
 });
 
 const slowDown = ["X-RateLimit-Limit: 5", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 3"];

@@ -179,7 +179,9 @@ const answers = lines(`
   402 new                                       FAILED_PRECONDITION
   403 -                                         PERMISSION_DENIED
   404 new                                       NOT_FOUND
-  404 -                                         NOT_FOUND
+  404 -                                         UNAVAILABLE
+  410 -                                         UNAVAILABLE
+  404 -              INVALID_REQUEST_ERROR      NOT_FOUND
   408 -                                         UNAVAILABLE
   409 new                                       FAILED_PRECONDITION
   200 new            INVALID_REQUEST_ERROR      INVALID_ARGUMENT
