@@ -38,11 +38,14 @@ function mayWatch({ watch }: Caller, method: DescMethod): boolean {
 
 function requireOne({ scopes }: Caller, needed: readonly string[]): void {
   if (needed.some((scope) => (scopes as ReadonlySet<string>).has(scope))) return;
-  const [message, reason] =
-    needed.length === 0
-      ? ["this method is not open to callers", "METHOD_NOT_OPEN"]
-      : [`needs the scope ${needed.join(" or ")}`, "SCOPE_MISSING"];
-  throw new GatewayError("PERMISSION_DENIED", message, { reason });
+  if (needed.length > 0) {
+    throw new GatewayError("PERMISSION_DENIED", `needs the scope ${needed.join(" or ")}`, {
+      reason: "SCOPE_MISSING",
+    });
+  }
+  throw new GatewayError("PERMISSION_DENIED", "this method is not open to callers", {
+    reason: "METHOD_NOT_OPEN",
+  });
 }
 
 /**
