@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type * as z from "zod";
+import { usualAccount } from "../auth/account.ts";
 import type { Scope } from "../auth/caller.ts";
 import type { Call } from "../core/core.ts";
 
@@ -25,13 +26,13 @@ export class Refused extends Error {
 }
 
 /**
- * The requested account, or the operator's only account if the request names none. An unknown
- * account and one that the operator may not see are refused with the same error.
+ * The requested account; if the request names none, `default`, or the operator's only account. An
+ * unknown account and one that the operator may not see are refused with the same error.
  * @throws Refused
  */
 export function accountOf({ accounts }: Operator, asked: string | null): string {
-  const [only, ...others] = accounts;
-  if (asked === null && only !== undefined && others.length === 0) return only;
+  const usual = usualAccount(new Set(accounts));
+  if (asked === null && usual !== undefined) return usual;
   if (asked === null) throw new Refused(400, "account: name one of your accounts");
   if (accounts.includes(asked)) return asked;
   throw new Refused(403, "the account is unknown or not yours", "MERCHANT_ACCOUNT_REFUSED");

@@ -17,8 +17,8 @@ export function pickAccount(
   customer: boolean,
 ): string {
   const mine = allowed ? accounts.intersection(allowed) : accounts;
-  const name = asked || usual(mine);
-  const open = !customer || allowed !== undefined || name === usual(accounts);
+  const name = asked || usualAccount(mine);
+  const open = !customer || allowed !== undefined || name === usualAccount(accounts);
   if (name !== undefined && mine.has(name) && open) return name;
   throw new GatewayError(
     "PERMISSION_DENIED",
@@ -29,7 +29,8 @@ export function pickAccount(
   );
 }
 
-function usual(accounts: ReadonlySet<string>): string | undefined {
+/** The account of a request that names none: `default`, or the only one. */
+export function usualAccount(accounts: ReadonlySet<string>): string | undefined {
   if (accounts.has("default")) return "default";
   return accounts.size === 1 ? accounts.values().next().value : undefined;
 }

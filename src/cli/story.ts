@@ -21,7 +21,7 @@ Examples:
   $ payments-gateway story order-1 --json | jq -r .state`;
 
 interface Options extends AdminOptions {
-  readonly account: string;
+  readonly account?: string;
   readonly kind?: KindName;
   readonly json?: boolean;
 }
@@ -31,7 +31,7 @@ export function configure(command: Command, env: Environment): void {
     command
       .description("Tells what happened to one payment or payout.")
       .argument("<external_id>", "its external_id")
-      .option("--account <name>", "its merchant account", "default")
+      .option("--account <name>", "its merchant account (default: the usual one)")
       .addOption(
         new Option("--kind <kind>", "only a payment, or only a payout").choices([...kindNames]),
       )
@@ -45,7 +45,11 @@ async function tell(externalId: string, options: Options, env: Environment): Pro
   const ask = createAskAdmin(options, env);
   let known = false;
   for (const kind of options.kind ? [options.kind] : kindNames) {
-    const query = { account: options.account, kind, external_id: externalId };
+    const query = {
+      kind,
+      external_id: externalId,
+      ...(options.account && { account: options.account }),
+    };
     const { status, body } = await ask("GET", `/api/history?${new URLSearchParams(query)}`);
     if (status !== 200) {
       const { error = `the listener answered ${status}` } = body as { error?: string };

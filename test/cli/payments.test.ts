@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
 import { test } from "node:test";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
-import { ofSuite } from "../of-suite.ts";
-import { startTestGateway } from "../start.ts";
+import { closing, ofSuite } from "../of-suite.ts";
+import { startBefore, startTestGateway } from "../start.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
@@ -57,6 +61,15 @@ test("story tells what happened to an order, the oldest event first", async () =
   assert.equal(JSON.parse(json.out).state, "paid");
   const pending = await listed("story", "order\u001b2");
   assert.match(pending.out, /^payment order\\u\{1b\}2\n.*→ pending$/m);
+});
+
+test("story looks in the only account, whatever its name", async (t) => {
+  const merchants = join(directory(t), "merchants.json");
+  writeFileSync(merchants, '{"shop":{"login":"shop","password":"secret"}}');
+  const shop = await startBefore(createServer(), { AUTH_MODE: "none", MERCHANTS_FILE: merchants });
+  const env = placesOf(closing(t, shop));
+  const none = await run(["story", "order-9"], { env });
+  assert.deepEqual(none, { code: 1, out: "", err: "nothing is known of order-9\n" });
 });
 
 test("story ends with 1 for an order that nobody has heard of", async () => {
