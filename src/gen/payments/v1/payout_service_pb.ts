@@ -295,8 +295,8 @@ export type ListedPayout = Message<"payments.v1.ListedPayout"> & {
   state: PayoutState;
 
   /**
-   * When the gateway first heard of it: began a call for it, or got its first callback. No two
-   * payouts of an account have the same; its place in the list.
+   * When the gateway first heard of it: by the answer to its first call, the end of that call's
+   * time, or its first callback. No two payouts of an account have the same; its place in the list.
    *
    * @generated from field: google.protobuf.Timestamp first_seen_at = 3;
    */
