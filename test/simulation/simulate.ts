@@ -718,14 +718,18 @@ async function listAll(core: RunningCore): Promise<ListedRecord[]> {
   for (const account of accounts) {
     const call = callOf(account, new AbortController().signal, "list");
     for (const of of [undefined, ...statesListed]) {
-      for (const list of lists) {
+      for (const { list, states, names } of lists) {
         let pageToken = "";
         do {
-          const about = { pageSize: 2, newestFirst: account === accounts[0], pageToken };
-          const { rows, endCursor } = await list(core, about, of && [of], call);
-          for (const { state, outcomeUnknown: unknown, needsOperator, ...row } of rows) {
-            const externalId = nameIn(account, row.externalId);
-            listed.push({ ...(of && { of }), externalId, state, unknown, needsOperator });
+          const page = { pageSize: 2, newestFirst: account === accounts[0], pageToken };
+          const about = { ...page, states: of ? [states[of]] : [] };
+          const { edges, endCursor } = await list(core, about, call);
+          for (const { node, externalId } of edges) {
+            const { outcomeUnknown: unknown, needsOperator } = node;
+            listed.push({
+              ...{ ...(of && { of }), externalId: nameIn(account, externalId) },
+              ...{ state: nameOf(names, node.state), unknown, needsOperator },
+            });
           }
           pageToken = endCursor ?? "";
         } while (pageToken !== "");
@@ -735,35 +739,16 @@ async function listAll(core: RunningCore): Promise<ListedRecord[]> {
   return listed;
 }
 
-type Page = { pageSize: number; newestFirst: boolean; pageToken: string };
-type StateListed = (typeof statesListed)[number];
-
 const lists = [
-  async (core: RunningCore, page: Page, of: StateListed[] = [], call: Call) => {
-    const asked = { ...page, states: of.map((state) => PaymentState[state]) };
-    const listed = await core.listPayments(create(ListPaymentsRequestSchema, asked), call);
-    const stateOf = (number: number) => nameOf(PaymentStateSchema, number);
-    return {
-      ...listed,
-      rows: listed.edges.map(({ node, ...row }) => ({
-        ...node,
-        ...row,
-        state: stateOf(node.state),
-      })),
-    };
+  {
+    ...{ states: PaymentState, names: PaymentStateSchema },
+    list: (core: RunningCore, about: object, call: Call) =>
+      core.listPayments(create(ListPaymentsRequestSchema, about), call),
   },
-  async (core: RunningCore, page: Page, of: StateListed[] = [], call: Call) => {
-    const asked = { ...page, states: of.map((state) => PayoutState[state]) };
-    const listed = await core.listPayouts(create(ListPayoutsRequestSchema, asked), call);
-    const stateOf = (number: number) => nameOf(PayoutStateSchema, number);
-    return {
-      ...listed,
-      rows: listed.edges.map(({ node, ...row }) => ({
-        ...node,
-        ...row,
-        state: stateOf(node.state),
-      })),
-    };
+  {
+    ...{ states: PayoutState, names: PayoutStateSchema },
+    list: (core: RunningCore, about: object, call: Call) =>
+      core.listPayouts(create(ListPayoutsRequestSchema, about), call),
   },
 ] as const;
 
