@@ -516,6 +516,12 @@ export const sqliteDefects = defectsIn({
     },
   },
   "ledger/process-calls.ts": {
+    "a process forgets the calls beside one that has ended": {
+      line: "if (record.calls.length === 0) this.#records.delete(name);",
+      instead: "this.#records.delete(name);",
+      brokenChecks: ["charged, shown as failed"],
+      shownBy: "a confirmation is refused before the store could hear of the hold's answer",
+    },
     "an answer that the disk does not take is forgotten": {
       line: 'if (kept.state === "unknown" || told) return;',
       instead: 'if (kept.state === "unknown") return;',
@@ -562,6 +568,14 @@ export const redisDefects = defectsIn({
         "if (bytes && args.includes(bytes as Buffer)) beside.push(field, placeOf(bytes as Buffer, args));",
       brokenChecks: ["a key's answer is forgotten"],
       shownBy: 13,
+    },
+  },
+  "ledger/account.ts": {
+    "a repeated key asks the store twice, and waits twice for its replicas": {
+      line: "if (change.isRead && foundMs !== undefined) return",
+      instead: "if (change.isRead && foundMs === 0) return",
+      brokenChecks: ["a key's answer is forgotten"],
+      shownBy: "a key is sent again to another gateway, and replicas lag",
     },
   },
   "stores/redis/read-events.lua": {
