@@ -174,7 +174,7 @@ function LetterCard(props: {
   async function show(): Promise<void> {
     if (body !== undefined) return setBody(undefined);
     try {
-      const { text } = await client.get<DeadLetterDetails>(pathOf(account, id));
+      const { text } = await client.get<DeadLetterDetails>(`${pathOf(account, id)}?raw=false`);
       setBody(text?.slice(0, maxShown) ?? "It is no text (not UTF-8).");
     } catch (error) {
       setBody(`It cannot be shown: ${messageOf(error)}`);

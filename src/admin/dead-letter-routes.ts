@@ -47,7 +47,7 @@ export async function answerDeadLetters(
       return wasThere ? { status: 204 } : notFound;
     }
     if (method !== "GET") return notAllowed("GET, HEAD, DELETE");
-    const letter = await letters.find(account, id, query.get("raw") === "true");
+    const letter = await letters.find(account, id, query.get("raw") !== "false");
     return letter ? { status: 200, body: letter } : notFound;
   }
   if (action !== "replay") return undefined;

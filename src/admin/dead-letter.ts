@@ -18,7 +18,7 @@ export interface DeadLetterView {
 export interface DeadLetterDetails extends DeadLetterView {
   /** The body with secrets and card numbers masked; absent when it is not UTF-8 text, or locked. */
   readonly text?: string | undefined;
-  /** With `?raw=true`, the body as it was received, in base64: it may hold card data. */
+  /** The body as it was received, in base64: it may hold card data. Absent with `?raw=false`. */
   readonly body?: string | undefined;
 }
 

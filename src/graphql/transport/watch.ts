@@ -64,8 +64,8 @@ export function createWatchPath(
       return refused(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
     }
     if (method !== "GET") {
-      const reason = "METHOD_NOT_ALLOWED";
-      const error = new GatewayError("UNIMPLEMENTED", "a watch is a GET", { reason });
+      const details = { reason: "METHOD_NOT_ALLOWED" };
+      const error = new GatewayError("UNIMPLEMENTED", "a watch is a GET", details);
       return refused(error, 405, { allow: "GET" });
     }
     try {
