@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { infoField } from "./acknowledged.ts";
 import { ask } from "./ask.ts";
-import type { RedisClient } from "./connect.ts";
+import type { RedisConnector } from "./connect.ts";
 import { isCluster } from "./link.ts";
 
 /**
@@ -13,17 +13,10 @@ import { isCluster } from "./link.ts";
 export async function describeDurability({
   client,
   sentinels,
-}: {
-  readonly client: RedisClient;
-  /** Set if Sentinels change which server is primary. */
-  readonly sentinels: object | undefined;
-}): Promise<string | undefined> {
-  const servers = isCluster(client) ? client.nodes("master") : [client];
-  for (const server of servers) {
-    const warning = await warningOf(server, {
-      hasSentinels: sentinels !== undefined,
-      isAlone: sentinels === undefined && !isCluster(client),
-    });
+}: Pick<RedisConnector, "client" | "sentinels">): Promise<string | undefined> {
+  if (!isCluster(client)) return warningOf(client, sentinels ? "sentinel" : "alone");
+  for (const server of client.nodes("master")) {
+    const warning = await warningOf(server, "cluster");
     if (warning !== undefined) return warning;
   }
   return undefined;
@@ -31,19 +24,19 @@ export async function describeDurability({
 
 async function warningOf(
   server: Redis,
-  { hasSentinels, isAlone }: { readonly hasSentinels: boolean; readonly isAlone: boolean },
+  kind: "alone" | "sentinel" | "cluster",
 ): Promise<string | undefined> {
   const info = await ask(server, () => server.info());
   const setting = (name: string) => infoField(info, name);
   const policy = setting("maxmemory_policy") ?? "noeviction";
   if (setting("maxmemory") !== "0" && policy !== "noeviction") {
-    return `Redis may evict events too early: its maxmemory-policy is ${policy}, not noeviction`;
+    return `Redis may evict events, locks and Idempotency-Keys, so a call that moves money may be sent a second time: its maxmemory-policy is ${policy}, not noeviction`;
   }
-  if (hasSentinels && setting("config_file") === "") {
+  if (kind === "sentinel" && setting("config_file") === "") {
     return "Redis has no configuration file, in which Sentinel would note who is primary: a server that restarts in its first role may take the others back to what it knew then";
   }
   if (setting("aof_enabled") === "1") {
-    const policy = isAlone ? await configured(server, "appendfsync") : undefined;
+    const policy = kind === "alone" ? await configured(server, "appendfsync") : undefined;
     if (policy === undefined || policy === "always") return undefined;
     return `Redis does not wait until its disk has each write (appendfsync is ${policy}): a crash may lose events that were acknowledged last`;
   }
