@@ -53,7 +53,7 @@ const answerMs = 500;
 const openMs = 300;
 /** The driver's errors for a connection that does not open, or is only being opened. */
 const silent = /ETIMEDOUT|^Stream isn't writeable/;
-/** How long `views` waits for the others after most have answered, in milliseconds. */
+/** How long the others have to answer after most have, in milliseconds. */
 const stragglersMs = 30;
 /** How often the Sentinels are asked for the primary, in milliseconds. */
 const lookMs = 500;
@@ -98,7 +98,8 @@ export class Sentinels {
   }
 
   /**
-   * The address of the primary: that of the answer with the greatest epoch.
+   * The address of the primary: that of the answer with the greatest epoch, among equals the one
+   * that most Sentinels name.
    * @throws Error when no Sentinel answers.
    */
   async primary(): Promise<ServerAddress> {
@@ -107,7 +108,7 @@ export class Sentinels {
       await readyWithin(openMs, client);
       return await primaryOf(client, name);
     });
-    const answers = await this.#answersOf(asked, 0);
+    const answers = await this.#answersOf(asked);
     if (answers.length === 0) throw this.#unreachable(await Promise.allSettled(asked));
     this.#adopt(answers);
     return this.#primary ?? "";
@@ -123,7 +124,7 @@ export class Sentinels {
       ]);
       return { ...reply, replicas: replicas.map(replicaOf) };
     });
-    const answers = await this.#answersOf(asked, stragglersMs);
+    const answers = await this.#answersOf(asked);
     this.#adopt(answers);
     return answers;
   }
@@ -154,19 +155,16 @@ export class Sentinels {
     return this.#clients.map((client) => within(answerMs, question(client)));
   }
 
-  /**
-   * The answers that arrive up to `afterMajorityMs` after most have answered, or until all have
-   * answered or failed.
-   */
-  #answersOf<T>(asked: readonly Promise<T>[], afterMajorityMs: number): Promise<T[]> {
+  /** The answers that arrive until all have answered or failed, or shortly after most have answered. */
+  #answersOf<T>(asked: readonly Promise<T>[]): Promise<T[]> {
     const majority = Math.floor(this.size / 2) + 1;
     const answers: T[] = [];
     let left = asked.length;
     return new Promise((resolve) => {
       const settle = () => {
         left -= 1;
-        if (left === 0 || (answers.length >= majority && afterMajorityMs === 0)) resolve(answers);
-        else if (answers.length === majority) setTimeout(() => resolve(answers), afterMajorityMs);
+        if (left === 0) resolve(answers);
+        else if (answers.length === majority) setTimeout(() => resolve(answers), stragglersMs);
       };
       for (const answer of asked) {
         answer.then((value) => {
@@ -181,18 +179,22 @@ export class Sentinels {
     const { anewMs = 10_000 } = this.#options;
     const isOtherwise = ({ primary, epoch }: (typeof views)[number]) =>
       epoch < this.#epoch || (epoch === this.#epoch && primary !== this.#primary);
-    const areOtherwise = views.length > this.size / 2 && views.every(isOtherwise);
+    const otherwise = views.filter(isOtherwise);
+    const areOtherwise = otherwise.length > this.size / 2;
     const sinceMs = this.#otherwiseSinceMs ?? performance.now();
     const areAnew = areOtherwise && performance.now() - sinceMs > anewMs;
     this.#otherwiseSinceMs = areOtherwise && !areAnew ? sinceMs : undefined;
     if (areAnew) this.#epoch = -1;
-    for (const { primary, epoch } of views) {
-      if (epoch <= this.#epoch) continue;
-      const moved = this.#primary !== undefined && this.#primary !== primary;
-      this.#epoch = epoch;
-      this.#primary = primary;
-      if (moved) this.#options.onPrimary?.(primary);
-    }
+    const supporters = (view: (typeof views)[number]) =>
+      views.filter(({ primary, epoch }) => primary === view.primary && epoch === view.epoch).length;
+    const [newest] = (areAnew ? otherwise : views).toSorted(
+      (one, other) => other.epoch - one.epoch || supporters(other) - supporters(one),
+    );
+    if (!newest || newest.epoch <= this.#epoch) return;
+    const moved = this.#primary !== undefined && this.#primary !== newest.primary;
+    this.#epoch = newest.epoch;
+    this.#primary = newest.primary;
+    if (moved) this.#options.onPrimary?.(newest.primary);
   }
 }
 

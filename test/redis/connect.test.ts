@@ -140,10 +140,12 @@ test("Sentinels that refuse connections are not taken for silent, however long",
   }
 });
 
-/** A Sentinel that says what the test sets, and the list of the primaries that were moved to. */
-async function startSentinel(t: TestContext, anewMs?: number) {
+/** A Sentinel that says what the test sets. */
+async function startFake(t: TestContext) {
   /** `next` is taken over after the next answer about the primary. */
-  const told: { port: string; epoch: number; next?: object } = { port: "1", epoch: 1 };
+  const told: { port: string; epoch: number; next?: object; lateMs?: number } = {
+    ...{ port: "1", epoch: 1 },
+  };
   const array = (...texts: string[]) =>
     [`*${texts.length}`, ...texts.flatMap((text) => [`$${text.length}`, text]), ""].join("\r\n");
   const answerTo = (command: string) => {
@@ -156,14 +158,20 @@ async function startSentinel(t: TestContext, anewMs?: number) {
   const server = createServer((socket) => {
     socket.on("error", () => {});
     socket.on("data", (commands) => {
-      for (const command of String(commands).split(/^\*/m).slice(1))
-        socket.write(answerTo(command));
+      const answers = String(commands).split(/^\*/m).slice(1).map(answerTo);
+      setTimeout(() => socket.write(answers.join("")), told.lateMs ?? 0);
     });
   });
   t.after(() => server.close());
+  return { told, address: { host: "127.0.0.1", port: await listen(server) } };
+}
+
+/** Such a Sentinel, and the list of the primaries that were moved to. */
+async function startSentinel(t: TestContext, anewMs?: number) {
+  const { told, address } = await startFake(t);
   const moves: string[] = [];
   const sentinels = new Sentinels({
-    addresses: [{ host: "127.0.0.1", port: await listen(server) }],
+    addresses: [address],
     name: "payments",
     onPrimary: (primary) => moves.push(primary),
     ...(anewMs !== undefined && { anewMs }),
@@ -195,6 +203,23 @@ test("Sentinels that were set up anew, and count from the start, are believed af
   await until(async () => (await sentinels.primary()) === "10.0.0.1:4");
   assert.equal(await primaryAt(2, "5"), "10.0.0.1:5");
   assert.deepEqual(moves, ["10.0.0.1:3", "10.0.0.1:4", "10.0.0.1:5"]);
+});
+
+test("of answers with one epoch that of most Sentinels is believed", async (t) => {
+  const fakes = await Promise.all([startFake(t), startFake(t), startFake(t)]);
+  const sentinels = new Sentinels({
+    addresses: fakes.map(({ address }) => address),
+    name: "payments",
+    anewMs: 1_000,
+  });
+  t.after(() => sentinels.close());
+  const [wrong, ...others] = fakes.map(({ told }) => told);
+  // It answers first.
+  Object.assign(wrong!, { port: "9" });
+  for (const told of others) told.lateMs = 5;
+  assert.equal(await sentinels.primary(), "10.0.0.1:1");
+  for (const told of others) told.port = "2";
+  await until(async () => (await sentinels.primary()) === "10.0.0.1:2");
 });
 
 test("a failover that ends between two answers of a Sentinel is followed", async (t) => {
