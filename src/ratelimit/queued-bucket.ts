@@ -75,7 +75,7 @@ export class QueuedBucket implements TokenBucket {
     this.#alarm = new Alarm(clock, () => this.#wake());
     const soon = () => this.#alarm.soon();
     const onJoin = (now: number) => (this.#own ? soon() : this.#shared?.askBy(now));
-    this.#queue = new WaitQueue({ ...options, clock, turnAt: this.#turnAt, onJoin, onLeave: soon });
+    this.#queue = new WaitQueue({ ...options, clock, turnAt: this.#turnAt, onJoin });
     if ("client" in options) {
       this.#shared = new SharedBudget({ ...options, clock, onDue: soon });
       this.#source = this.#shared;

@@ -24,8 +24,6 @@ export interface WaitQueueOptions {
   readonly turnAt: TurnAt;
   /** Called for each call that joins, unless it is a read behind others of its caller. */
   readonly onJoin: (now: number) => void;
-  /** Called for each call whose signal aborts. */
-  readonly onLeave: () => void;
 }
 
 /** The waiting calls of this process: money before reads, and within each, callers in turns. */
@@ -85,10 +83,7 @@ export class WaitQueue {
         turns.remove(key, waiter, { served });
         signal.removeEventListener("abort", onAbort);
       };
-      const onAbort = () => {
-        waiter.fail(errorOfAbort(signal));
-        this.#options.onLeave();
-      };
+      const onAbort = () => waiter.fail(errorOfAbort(signal));
       const waiter: Waiter = {
         ...{ priority, maxWaitUntil, deadlineAt },
         grant(permit) {

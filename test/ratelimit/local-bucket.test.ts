@@ -37,6 +37,7 @@ describe("the local bucket", () => {
     for (const caller of callers) caller.abort();
     await settled();
     assert.equal(left, 290);
+    await clock.run(2_000);
     assert.equal(clock.pendingTimers, 0);
   });
 
