@@ -244,7 +244,8 @@ export interface Observations {
   };
   redisBack: { readonly awayMs: number };
   redisState: {
-    readonly awaySinceMs: number | undefined;
+    /** Start of the present outage. */
+    readonly since?: Date;
     readonly replicas: number | undefined;
   };
   /** What became of ended spans. `failed`: their export failed; `dropped`: the queue was full. */

@@ -106,7 +106,8 @@ export function createAdminListener(
       for (const [account, { bucket }] of accounts) {
         report("budget", { account, source: bucket.source, ...bucket.status() });
       }
-      stores.refresh?.();
+      const redis = stores.redisHealth?.();
+      if (redis) report("redisState", redis);
       const counted = names.map(async (account) => {
         const waiting = await ledger.letters.countDeadLetters(account).catch(() => undefined);
         report("deadLetters", { account, waiting });

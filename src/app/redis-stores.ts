@@ -89,14 +89,9 @@ export async function redisStores(
         keys: accountKeys(prefix, account),
         ...{ ...config.rateLimit, account, report, replicaId },
       }),
-    refresh() {
-      report("redisState", { awaySinceMs: outages.awaySinceMs, replicas });
-    },
     redisHealth() {
-      const { awaySinceMs } = outages;
-      return awaySinceMs === undefined
-        ? { status: "up", replicas, warning }
-        : { status: "away", since: new Date(awaySinceMs).toISOString(), replicas, warning };
+      const { awaySince: since } = outages;
+      return { ...(since ? { status: "away", since } : { status: "up" }), replicas, warning };
     },
     async close() {
       outages.close();

@@ -21,9 +21,7 @@ export interface Stores {
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string, report: Report): TokenBucket;
-  /** Brings the gauges of Redis up to date; absent without Redis. */
-  refresh?(): void;
-  /** The state of Redis, for `/readyz`; absent without Redis. */
+  /** The state of Redis, for `/readyz` and the metrics; absent without Redis. */
   redisHealth?(): RedisHealth;
   /** Closes the log, the intents and the connections; buckets are closed by their users. */
   close(): Promise<void>;
@@ -32,8 +30,8 @@ export interface Stores {
 /** The state of Redis. The gateway stays ready while Redis is away, since it still serves. */
 export interface RedisHealth {
   readonly status: "up" | "away";
-  /** Start of the outage, in ISO 8601. */
-  readonly since?: string;
+  /** Start of the outage. */
+  readonly since?: Date;
   /** Replicas in sync: in a cluster those of the primary that has the fewest. */
   readonly replicas: number | undefined;
   /** Set when a failover may lose acknowledged writes, or too few replicas are there to acknowledge. */

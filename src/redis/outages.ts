@@ -44,9 +44,9 @@ export function watchOutages({ accounts, probe, onAway, onBack }: OutagesOptions
     return everyMs;
   });
   return {
-    /** Start of the present outage, in milliseconds since the epoch; undefined while there is none. */
-    get awaySinceMs() {
-      return awaySinceMs;
+    /** Start of the present outage; undefined while there is none. */
+    get awaySince() {
+      return awaySinceMs === undefined ? undefined : new Date(awaySinceMs);
     },
     close,
   };

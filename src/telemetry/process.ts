@@ -115,11 +115,11 @@ export function processes({ metrics, log }: TelemetryContext) {
       );
     },
     redisBack: (about) => log.info(about, "Redis is back"),
-    redisState({ awaySinceMs, replicas }) {
-      const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
+    redisState({ since, replicas }) {
+      const awayMs = since ? Date.now() - since.getTime() : 0;
       redisAwaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
       redisReplicas.set({}, replicas);
-      redisUp.set({}, awaySinceMs === undefined ? 1 : 0);
+      redisUp.set({}, since ? 0 : 1);
     },
     spansEnded({ outcome, count, error }) {
       spans.add({ outcome }, count);

@@ -114,15 +114,15 @@ test("a server that takes no writes is away", { skip: withoutRedis }, async (t) 
   });
   t.after(() => outages.close());
   await server.command("REPLICAOF", "127.0.0.1", await freePort());
-  await until(async () => outages.awaySinceMs !== undefined);
+  await until(async () => outages.awaySince !== undefined);
   assert.deepEqual(told[0], ["shop"]);
   await server.command("REPLICAOF", "NO", "ONE");
   await until(async () => told.at(-1) === "back");
   await server.command("CONFIG", "SET", "maxmemory", "1");
-  await until(async () => outages.awaySinceMs !== undefined);
+  await until(async () => outages.awaySince !== undefined);
   await server.command("CONFIG", "SET", "maxmemory", "0");
   await until(async () => told.at(-1) === "back");
-  assert.equal(outages.awaySinceMs, undefined);
+  assert.equal(outages.awaySince, undefined);
   assert.deepEqual(await server.command("KEYS", "*"), ["test:{shop}:log"], "it changes nothing");
 });
 
