@@ -38,11 +38,6 @@ export interface Edge {
   readonly onCut: OnCut;
   /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
   readonly timeoutMs: number;
-  /**
-   * Longest silence on an event stream, interval of pings on a WebSocket, and how long its client
-   * may take to answer one, in milliseconds. Default: 15,000.
-   */
-  readonly heartbeatMs: number;
   readonly heartbeats: Heartbeats;
   /** Queries and mutations without a response yet. */
   readonly underWay: UnderWay<AbortController>;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Slot } from "../net/admission.ts";
-import { type Excess, excessOfJson } from "../net/bounded-json.ts";
+import { excessOfJson } from "../net/bounded-json.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
@@ -29,12 +29,9 @@ export function bodyTaker(body: Body, intake: Intake, socket: Socket, slot: Slot
 function checked(body: Buffer): Buffer | Promise<Buffer> {
   // UTF-8 has the bytes of JSON's own characters nowhere else.
   const excess = body.length > 1_000 ? excessOfJson(body.toString("latin1")) : undefined;
-  return excess ? Promise.reject(tooMuch(excess)) : body;
-}
-
-/** The error for a request that would hold more than the limits. */
-export function tooMuch(excess: Excess): RequestError {
-  return new RequestError(`the request ${excess}`, "BAD_USER_INPUT", { status: 400 });
+  if (!excess) return body;
+  const error = new RequestError(`the request ${excess}`, "BAD_USER_INPUT", { status: 400 });
+  return Promise.reject(error);
 }
 
 function tooLarge(): RequestError {

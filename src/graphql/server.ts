@@ -44,19 +44,17 @@ export interface GraphqlServerOptions extends Pick<Edge, Given>, Partial<Pick<Ed
   readonly introspection?: boolean;
   /** Documents that requests may name by their ids. Default: none. */
   readonly trustedDocuments?: TrustedDocumentsOptions;
+  /**
+   * Longest silence on an event stream, interval of pings on a WebSocket, and how long its client
+   * may take to answer one, in milliseconds. Default: 15,000.
+   */
+  readonly heartbeatMs?: number;
   /** Decides which operations start. Default: all do. */
   readonly admission?: Admission;
 }
 
 type Given = "core" | "identify" | "log";
-type Defaulted =
-  | "schema"
-  | "report"
-  | "tracing"
-  | "corsOrigins"
-  | "intake"
-  | "timeoutMs"
-  | "heartbeatMs";
+type Defaulted = "schema" | "report" | "tracing" | "corsOrigins" | "intake" | "timeoutMs";
 
 export interface GraphqlServer {
   /** Answers a request for `/graphql`. */
@@ -101,7 +99,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const heartbeats = new Heartbeats(heartbeatMs);
   const edge: Edge = {
     ...{ core, schema, operations, identify, log, report, tracing, formatError, documentOf },
-    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeatMs, heartbeats, underWay },
+    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeats, underWay },
   };
 
   const answerHttp = createHttpPath(edge, { graphiql: !production });

@@ -14,9 +14,13 @@ const closeGraceMs = 1_000;
 
 /** The open sockets of a listener, which shut down once their operations are over. */
 export class SocketDrain {
-  readonly #sockets = new Set<WebSocket>();
+  readonly #sockets: ReadonlySet<WebSocket>;
   readonly #open = new Drain();
-  #draining = false;
+  hasBegun = false;
+
+  constructor(sockets: ReadonlySet<WebSocket>) {
+    this.#sockets = sockets;
+  }
 
   /**
    * Adds a socket. The returned function tells of an operation, which settles when its last message
@@ -27,15 +31,10 @@ export class SocketDrain {
     const closeIfIdle = () => {
       if (underWay === 0) close(socket);
     };
-    this.#sockets.add(socket);
-    const leave = this.#open.join(closeIfIdle);
-    socket.once("close", () => {
-      this.#sockets.delete(socket);
-      leave();
-    });
+    socket.once("close", this.#open.join(closeIfIdle));
     const over = () => {
       underWay -= 1;
-      if (this.#draining) closeIfIdle();
+      if (this.hasBegun) closeIfIdle();
     };
     return (operation) => {
       underWay += 1;
@@ -45,7 +44,7 @@ export class SocketDrain {
 
   /** Closes each socket when its operations are over, so that no client misses a last message. */
   async drain({ spreadMs, timeoutMs }: DrainTimes): Promise<void> {
-    this.#draining = true;
+    this.hasBegun = true;
     const sockets = [...this.#sockets];
     this.#open.end(new Error("the gateway is shutting down"), spreadMs);
     const timeUp = setTimeout(() => sockets.forEach(close), timeoutMs);

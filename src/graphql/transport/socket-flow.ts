@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import type { Heartbeats } from "../../live/heartbeats.ts";
 import type { OnCut } from "../../net/cut.ts";
 
 /**
@@ -22,21 +23,21 @@ export function resumeWhenRead(socket: WebSocket, connection: Duplex): void {
 }
 
 /**
- * Pings a client once per interval, and cuts the connection if it has not answered by the next
- * ping: it has disappeared, or does not read.
+ * Pings a client as a silent stream gets its heartbeats, and cuts the connection if it has not
+ * answered by the next ping: it has disappeared, or does not read.
  */
-export function keepAlive(socket: WebSocket, onCut: OnCut, intervalMs: number): void {
+export function keepAlive(socket: WebSocket, onCut: OnCut, heartbeats: Heartbeats): void {
   let answered = true;
   socket.on("pong", () => {
     answered = true;
   });
-  const timer = setInterval(() => {
+  const beats = heartbeats.add(() => {
     if (!answered) {
       if (socket.bufferedAmount > 0) onCut("unread_answer");
       return socket.terminate();
     }
     answered = false;
     socket.ping();
-  }, intervalMs);
-  socket.on("close", () => clearInterval(timer));
+  });
+  socket.on("close", () => beats.stop());
 }

@@ -1,12 +1,10 @@
 import type { Duplex } from "node:stream";
-import { CloseCode, MessageType } from "graphql-ws";
+import { CloseCode } from "graphql-ws";
 import type { WebSocket } from "ws";
 import { createAllowance } from "../../net/allowance.ts";
-import { type Excess, excessOfJson } from "../../net/bounded-json.ts";
+import { excessOfJson } from "../../net/bounded-json.ts";
 import type { OnCut } from "../../net/cut.ts";
 import type { Intake } from "../../net/intake.ts";
-import { withoutHttp } from "../errors.ts";
-import { tooMuch } from "../request-body.ts";
 import { resumeWhenRead } from "./socket-flow.ts";
 
 /** Limits of one WebSocket. */
@@ -81,7 +79,7 @@ const frameHeadBytes = 14;
 
 /**
  * Handles messages in their order. A large one waits for a turn among the calls, while nothing more
- * is read; one that would hold more values than the limit is refused before it is parsed.
+ * is read; one that would hold more values than the limit closes the socket before it is parsed.
  */
 export function inTurn(
   socket: WebSocket,
@@ -97,9 +95,9 @@ export function inTurn(
     await intake.turn(socket);
     waiting -= 1;
     if (waiting === 0) resumeWhenRead(socket, connection);
-    if (socket.readyState !== socket.OPEN) return undefined;
+    if (socket.readyState !== socket.OPEN) return;
     const excess = excessOfJson(text);
-    if (excess) return refuse(socket, text, excess);
+    if (excess) return socket.close(CloseCode.BadRequest, `the message ${excess}`);
     // Not awaited here: an operation lasts longer than its message is handled.
     return { handled: handle(text) };
   };
@@ -112,19 +110,5 @@ export function inTurn(
     return begun.then((large) => large?.handled);
   };
 }
-
-/** Ends the operation that a message would begin, or the socket if that does not show unparsed. */
-function refuse(socket: WebSocket, text: string, excess: Excess): undefined {
-  const id = subscribeId.exec(text)?.[1];
-  if (id === undefined) {
-    socket.close(CloseCode.BadRequest, "Message too complex");
-    return;
-  }
-  const payload = [withoutHttp(tooMuch(excess))];
-  socket.send(JSON.stringify({ id, type: MessageType.Error, payload }));
-}
-
-/** How clients begin a message that begins an operation. */
-const subscribeId = /^\{(?:"type":"subscribe",)?"id":"([\w-]{1,128})"/;
 
 const ignore = () => {};

@@ -9,7 +9,7 @@ import {
   parseMessage,
   type SubscribePayload,
 } from "graphql-ws";
-import type { WebSocket } from "ws";
+import * as ws from "ws";
 import type { Caller } from "../../auth/caller.ts";
 import { type Credentials, inAccount } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
@@ -26,7 +26,7 @@ import type { Subscribed } from "../operations.ts";
 
 /** A socket, and what its operations share. */
 export interface Connection {
-  readonly socket: WebSocket;
+  readonly socket: ws.WebSocket;
   /** The network stream that the socket's frames are written to. */
   readonly stream: Duplex;
   readonly request: IncomingMessage;
@@ -305,35 +305,23 @@ function closeOf(
 
 /**
  * Encodes a result as a `next` message of graphql-transport-ws, in one unfragmented and unmasked
- * WebSocket frame (RFC 6455, section 5.2). Keeps the last frame, which most clients can share since
- * they use the same operation ids.
+ * frame. Keeps the last frame, which most clients can share since they use the same operation ids.
  */
 function nextFrames(json: string): (id: string) => Buffer {
   let last: { readonly id: string; readonly frame: Buffer } | undefined;
   return (id) => {
     if (last?.id !== id) {
       const text = `{"id":${JSON.stringify(id)},"type":"next","payload":${json}}`;
-      last = { id, frame: textFrame(text) };
+      last = { id, frame: Buffer.concat(Sender.frame(Buffer.from(text), wholeText)) };
     }
     return last.frame;
   };
 }
 
-const wholeText = 0x81;
+/** A public function of `ws` that its types leave out. */
+const { Sender } = ws as unknown as {
+  Sender: { frame(data: Buffer, options: typeof wholeText): Buffer[] };
+};
 
-function textFrame(text: string): Buffer {
-  const length = Buffer.byteLength(text);
-  const headLength = length < 126 ? 2 : length < 65_536 ? 4 : 10;
-  const frame = Buffer.allocUnsafeSlow(headLength + length);
-  frame[0] = wholeText;
-  if (headLength === 2) frame[1] = length;
-  else if (headLength === 4) {
-    frame[1] = 126;
-    frame.writeUInt16BE(length, 2);
-  } else {
-    frame[1] = 127;
-    frame.writeBigUInt64BE(BigInt(length), 2);
-  }
-  frame.write(text, headLength);
-  return frame;
-}
+/** The opcode of a text is 1 (RFC 6455, section 5.2). */
+const wholeText = { fin: true, opcode: 1, mask: false, readOnly: true };

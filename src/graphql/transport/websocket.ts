@@ -37,21 +37,8 @@ export function serveWebSockets(
   edge: Edge,
   misdirection?: Misdirection,
 ): (times: DrainTimes) => Promise<void> {
-  const { log, corsOrigins, onCut, intake, heartbeatMs } = edge;
+  const { log, corsOrigins, onCut, intake, heartbeats } = edge;
   const openSession = createProtocol(edge);
-  const drain = new SocketDrain();
-  let isDraining = false;
-  const open = new Set<Open>();
-  // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
-  // all the operations that a socket may have: beyond the budget those that hold most are cut.
-  const stopWatching = intake.budget.watch(
-    {
-      writers: open,
-      bytesOf: ({ socket, arriving }) => socket.bufferedAmount + arriving.bytes,
-      cut: ({ socket }) => socket.terminate(),
-    },
-    onCut,
-  );
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: limits.messageBytes,
@@ -59,12 +46,24 @@ export function serveWebSockets(
     maxBufferedChunks: socketLimits.chunks,
     handleProtocols,
   });
-
+  const drain = new SocketDrain(sockets.clients);
+  /** What arrives on each socket. */
+  const arriving = new WeakMap<WebSocket, Arriving>();
+  // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
+  // all the operations that a socket may have: beyond the budget those that hold most are cut.
+  const stopWatching = intake.budget.watch(
+    {
+      writers: sockets.clients,
+      bytesOf: (socket) => socket.bufferedAmount + (arriving.get(socket)?.bytes ?? 0),
+      cut: (socket) => socket.terminate(),
+    },
+    onCut,
+  );
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const misdirected = misdirection?.(request.headers);
     const refused = misdirected
       ? `${misdirected.status} ${STATUS_CODES[misdirected.status]}`
-      : (refusal(request, corsOrigins) ?? (isDraining && "503 Service Unavailable"));
+      : (refusal(request, corsOrigins) ?? (drain.hasBegun && "503 Service Unavailable"));
     if (refused) {
       const answer = `HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
       // Node has left the socket alone: an error that nobody hears would end the process, and a
@@ -75,19 +74,17 @@ export function serveWebSockets(
     intake.readTurns.remove(socket);
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       readOnlyWhileRead(webSocket, socket);
-      keepAlive(webSocket, onCut, heartbeatMs);
+      keepAlive(webSocket, onCut, heartbeats);
       serve(webSocket, socket, request);
     });
   }
 
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
     const track = drain.add(socket);
-    const arriving = countArriving(socket, stream);
-    const member = { socket, arriving };
-    open.add(member);
-    socket.on("close", () => open.delete(member));
+    const ofSocket = countArriving(socket, stream);
+    arriving.set(socket, ofSocket);
     limitSocket(socket, onCut);
-    const session = openSession({ socket, stream, request, onCaller: arriving.takeLarge });
+    const session = openSession({ socket, stream, request, onCaller: ofSocket.takeLarge });
     const handleInTurn = inTurn(socket, stream, intake, session.handle);
     socket.on("message", (data) => {
       const handled = handleInTurn(String(data)).catch((error) => {
@@ -103,18 +100,11 @@ export function serveWebSockets(
 
   server.on("upgrade", onUpgrade);
   return async (times) => {
-    // Node would leave the next upgrade on an open connection to nobody.
-    isDraining = true;
+    // Upgrades are still answered: Node would leave one on an open connection to nobody.
     await drain.drain(times);
     stopWatching();
     sockets.close();
   };
-}
-
-/** What a socket holds: answers that its client has not read, and a message that arrives. */
-interface Open {
-  readonly socket: WebSocket;
-  readonly arriving: Arriving;
 }
 
 /** The status line with which an upgrade is refused; undefined if it is not. */
