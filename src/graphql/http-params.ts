@@ -57,8 +57,8 @@ async function ofBody(takeBody: TakeBody): Promise<Sent> {
   if (text.includes("\ufffd") && !isUtf8(bytes)) throw badRequest("the body must be UTF-8");
   const sent = jsonOf(text, "the body must be JSON");
   if (Array.isArray(sent)) throw badRequest("Batching is not supported.");
-  if (isObject(sent)) return sent;
-  throw badRequest(`POST body is expected to be object but received ${typeName(sent)}`);
+  if (!isObject(sent)) throw badRequest("the body must be a JSON object");
+  return sent;
 }
 
 function ofSearch(search: URLSearchParams): Sent {
@@ -87,30 +87,19 @@ function checked({ query, variables, operationName, extensions, ...others }: Sen
     if ((others[name] ?? undefined) === undefined) continue;
     throw badRequest(`Unexpected parameter${namedOf(name)} in the request body.`);
   }
-  if (typeof query !== "string") throw noQuery(query);
+  if (query === null || query === undefined) {
+    const options = { status: 400, ofGraphql: true };
+    throw new RequestError("Must provide query string.", "BAD_REQUEST", options);
+  }
+  if (typeof query !== "string") throw badRequest('"query" must be a string');
   for (const [name, value] of Object.entries({ variables, extensions })) {
-    if (isObject(value ?? {})) continue;
-    const what = `Expected "${name}" param to be empty or an object`;
-    throw badRequest(`${what}, but given ${typeName(value)}.`);
+    if (!isObject(value ?? {})) throw badRequest(`"${name}" must be an object`);
   }
   return { query, variables, operationName } as Params;
 }
 
-function noQuery(query: unknown): RequestError {
-  if (query !== null && query !== undefined) {
-    return badRequest(`Expected "query" param to be a string, but given ${typeName(query)}.`);
-  }
-  const options = { status: 400, ofGraphql: true };
-  return new RequestError("Must provide query string.", "BAD_REQUEST", options);
-}
-
 function isObject(value: unknown): value is Sent {
-  return typeName(value) === "object";
-}
-
-function typeName(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function badRequest(message: string): RequestError {

@@ -21,22 +21,13 @@ import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
 import type { Answer } from "./transport/send.ts";
 import { graphqlEvents } from "./transport/stream-format.ts";
 
-/** Answers a request for `/graphql`. */
-export type AnswerHttp = (
-  request: IncomingMessage,
-  takeBody: TakeBody,
-  operation: Operation,
-) => Promise<Answer>;
-
-type HttpEdge = Pick<Edge, "core" | "corsOrigins" | "documentOf" | "operations" | "formatError">;
-
 /**
  * GraphQL over HTTP: queries and mutations by POST (queries by GET too), and subscriptions whose
  * client accepts one of the stream formats. What its steps run are the same `Operations` that serve
  * a WebSocket.
  * @param graphiql whether a browser that opens the address gets GraphiQL
  */
-export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean }): AnswerHttp {
+export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) {
   const { core, corsOrigins, documentOf, operations, formatError } = edge;
 
   async function resultOf(
@@ -68,7 +59,11 @@ export function createHttpPath(edge: HttpEdge, { graphiql }: { graphiql: boolean
     return operations.begin(prepared, variables, createContext(core, operation.caller, operation));
   }
 
-  return async (request, takeBody, operation) => {
+  return async (
+    request: IncomingMessage,
+    takeBody: TakeBody,
+    operation: Operation,
+  ): Promise<Answer> => {
     const { method, headers } = request;
     if (method === "OPTIONS") {
       return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };

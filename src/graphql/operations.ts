@@ -12,33 +12,22 @@ import type { Overload } from "./overload.ts";
 import type { PreparedOperation } from "./prepared-operation.ts";
 import type { Variables } from "./variables.ts";
 
-/**
- * The steps of every operation, however it comes: HTTP and the WebSocket protocol are adapters to
- * them.
- */
-export interface Operations {
-  readonly find: Documents["find"];
-  /**
-   * Checks an operation, records what it asks for and begins it: its result, or the results of a
-   * subscription. Never rejects.
-   */
-  begin(
-    prepared: PreparedOperation,
-    variables: Variables | null | undefined,
-    context: Context,
-  ): Promise<Subscribed>;
-}
-
 export type Subscribed = AsyncIterableIterator<ExecutionResult> | ExecutionResult;
 
-export interface OperationsOptions {
+interface OperationsOptions {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   readonly formatError: FormatError;
   readonly overload: Pick<Overload, "refusalsOf">;
 }
 
-export function createOperations(options: OperationsOptions): Operations {
+export type Operations = ReturnType<typeof createOperations>;
+
+/**
+ * The steps of every operation, however it comes: HTTP and the WebSocket protocol are adapters to
+ * them.
+ */
+export function createOperations(options: OperationsOptions) {
   const { schema, introspection, formatError, overload } = options;
   const documents = new Documents({ schema, introspection, formatError });
 
@@ -79,8 +68,17 @@ export function createOperations(options: OperationsOptions): Operations {
   }
 
   return {
-    find: (text, name) => documents.find(text, name),
-    async begin(prepared, variables, context) {
+    find: (text: string, name: string | null | undefined) => documents.find(text, name),
+
+    /**
+     * Checks an operation, records what it asks for and begins it: its result, or the results of a
+     * subscription. Never rejects.
+     */
+    async begin(
+      prepared: PreparedOperation,
+      variables: Variables | null | undefined,
+      context: Context,
+    ): Promise<Subscribed> {
       const { operation } = context;
       let result: Subscribed;
       try {

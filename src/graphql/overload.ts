@@ -7,9 +7,9 @@ import type { Report } from "../report.ts";
 import { problemOf, problemType, withoutHttp } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import { answerHeaders } from "./transport/headers.ts";
-import { eventStreamType } from "./transport/stream-format.ts";
+import { eventStreamType, reconnectMs } from "./transport/stream-format.ts";
 
-export interface OverloadOptions {
+interface OverloadOptions {
   /** Origins whose pages may read a refusal. */
   readonly corsOrigins: readonly string[];
   readonly admission: Admission;
@@ -17,27 +17,10 @@ export interface OverloadOptions {
   readonly formatError: (error: unknown) => GraphQLError;
 }
 
-/** Rejects operations while the process is overloaded. */
-export interface Overload {
-  /** Called before a request's body is read: starts it in its turn, or answers with a refusal. */
-  enterByHttp(
-    request: IncomingMessage,
-    response: ServerResponse,
-    start: (slot: Slot) => void,
-  ): void;
-  /** Resolves in the operation's turn. @throws GatewayError RESOURCE_EXHAUSTED */
-  enterBySocket(socket: WebSocket): Promise<Slot>;
-  /**
-   * The refusal of an operation that was admitted only because it could move money, but is a query
-   * or a new stream by its document. Empty for all others.
-   */
-  refusalsOf(
-    type: OperationTypeNode,
-    operation: Pick<Operation, "request">,
-  ): readonly GraphQLError[];
-}
+export type Overload = ReturnType<typeof createOverload>;
 
-export function createOverload(options: OverloadOptions): Overload {
+/** Rejects operations while the process is overloaded. */
+export function createOverload(options: OverloadOptions) {
   const { admission, report, formatError, corsOrigins } = options;
   const refused = (kind: CallKind) => report("refused", { listener: "public", kind });
   const refusal = formatError(overloaded());
@@ -50,9 +33,8 @@ export function createOverload(options: OverloadOptions): Overload {
     const headers = answerHeaders(origin, corsOrigins);
     if (isWatch(request)) {
       // An EventSource gives up after any status but 200. This response makes it reconnect.
-      const retryMs = Math.round(1_000 + Math.random() * 2_000);
       response.writeHead(200, { ...headers, "content-type": eventStreamType });
-      response.end(`retry: ${retryMs}\n\n`);
+      response.end(`retry: ${reconnectMs(undefined)}\n\n`);
       return;
     }
     const type = accept.includes(graphqlType) ? graphqlType : "application/json";
@@ -69,7 +51,12 @@ export function createOverload(options: OverloadOptions): Overload {
   }
 
   return {
-    enterByHttp(request, response, start) {
+    /** Called before a request's body is read: starts it in its turn, or answers with a refusal. */
+    enterByHttp(
+      request: IncomingMessage,
+      response: ServerResponse,
+      start: (slot: Slot) => void,
+    ): void {
       // A preflight is exempt: it costs nothing, and a page needs it to read the refusal.
       const kind = kindOf(request);
       admission.enter({
@@ -83,9 +70,20 @@ export function createOverload(options: OverloadOptions): Overload {
         },
       });
     },
-    // Settles always: its caller checks whether the socket is still open.
-    enterBySocket: (socket) => turnOf(admission, "unknown", socket, () => refused("unknown")),
-    refusalsOf(type, { request }) {
+    /**
+     * Resolves in the operation's turn, even if the socket is closed by then.
+     * @throws GatewayError RESOURCE_EXHAUSTED
+     */
+    enterBySocket: (socket: WebSocket) =>
+      turnOf(admission, "unknown", socket, () => refused("unknown")),
+    /**
+     * The refusal of an operation that was admitted only because it could move money, but is a query
+     * or a new stream by its document. Empty for all others.
+     */
+    refusalsOf(
+      type: OperationTypeNode,
+      { request }: Pick<Operation, "request">,
+    ): readonly GraphQLError[] {
       if (!request.slot.moneyOnly || type === "mutation") return [];
       refused("other");
       return [formatError(overloaded())];

@@ -47,13 +47,15 @@ const PageInfo = builder.objectRef<PageInfo>("PageInfo").implement({
   }),
 });
 
-/** Descriptions of a page's type and of the fields in it. */
+/** How a list is described. */
 interface Texts {
-  readonly connection: string;
+  /** What it is a list of, and what one of them is called. */
+  readonly all: string;
+  readonly one: string;
+  /** The RPC with the same list. */
+  readonly rpc: string;
+  /** What is to be known of the order and the length of its pages. */
   readonly edges: string;
-  readonly edge: string;
-  readonly cursor: string;
-  readonly node: string;
 }
 
 /** A defined object type. */
@@ -65,14 +67,19 @@ export type ObjectType<Node extends object> = ReturnType<
 export function connectionType<Node extends object>(
   name: string,
   node: ObjectType<Node>,
-  texts: Texts,
+  { all, one, rpc, edges }: Texts,
 ) {
   const Edge = builder.objectRef<Edge<Node>>(`${name}Edge`).implement({
-    description: texts.edge,
+    description: `${one}, and its place in the list.`,
     fields: (t) => ({
-      cursor: t.exposeString("cursor", { description: texts.cursor, nullable: false }),
+      cursor: t.exposeString("cursor", {
+        description:
+          "Its place in this list, good for `after` in the same order, and for `page_token` of the " +
+          `RPC \`${rpc}\`. Watches take \`node.cursor\` instead.`,
+        nullable: false,
+      }),
       node: t.field({
-        description: texts.node,
+        description: `${one}.`,
         type: node,
         nullable: false,
         resolve: (edge) => edge.node as never,
@@ -80,10 +87,10 @@ export function connectionType<Node extends object>(
     }),
   });
   const Connection = builder.objectRef<Connection<Node>>(`${name}Connection`).implement({
-    description: texts.connection,
+    description: `A page of ${all}.`,
     fields: (t) => ({
       edges: t.field({
-        description: texts.edges,
+        description: edges,
         extensions: { cost: 0 } satisfies CostExtensions,
         type: [Edge],
         nullable: false,

@@ -64,15 +64,10 @@ function addList<Resource extends Payment | Payout>(
 ): void {
   const { name } = node;
   const { Connection, Edge } = connectionType(name, node, {
-    connection: `A page of the ${kind}s that the gateway knows.`,
+    ...{ all: `the ${kind}s that the gateway knows`, one: `A ${kind}`, rpc: `List${name}s` },
     edges:
       "In the order that was asked for. A page may have fewer than `first`, even none, while " +
       "`hasNextPage` says that there are more.",
-    edge: `A ${kind}, and its place in the list.`,
-    cursor:
-      `The ${kind}'s place in this list, good for \`after\` in the same order, and for ` +
-      `\`page_token\` of the RPC \`List${name}s\`. Watches take \`node.cursor\` instead.`,
-    node: `The ${kind}.`,
   });
   builder.objectField(Edge, "firstSeenAt", (t) =>
     t.field({

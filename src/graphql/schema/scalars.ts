@@ -1,6 +1,7 @@
-import { create, fromJson, toJson } from "@bufbuild/protobuf";
-import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { fromJson } from "@bufbuild/protobuf";
+import { type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { GraphQLError, Kind, type ValueNode } from "graphql";
+import { writeInstant } from "../../model/instant.ts";
 import { builder } from "./builder.ts";
 
 /**
@@ -35,8 +36,7 @@ builder.scalarType("Decimal", {
 
 builder.scalarType("DateTime", {
   description: "An instant in RFC 3339 form, in UTC, such as `2026-01-31T12:00:00.250Z`.",
-  serialize: ({ seconds, nanos }) =>
-    toJson(TimestampSchema, create(TimestampSchema, { seconds, nanos })),
+  serialize: (instant) => writeInstant(instant as Timestamp),
   parseValue: instantOf,
 });
 
