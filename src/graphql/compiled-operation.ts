@@ -79,6 +79,8 @@ export function compileOperation(
       const compiler = new Compiler(schema, document, { sources: {}, coerced: kept }, onFields);
       plan = compiler.fieldsOf([operation.selectionSet], type as GraphQLObjectType);
       plans.set(key, plan);
+      // Its key and what it keeps of the variables take memory as well.
+      onFields(1 + switches.length);
     }
     return plan;
   }

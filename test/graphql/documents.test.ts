@@ -124,6 +124,27 @@ test("the estimate is not below the memory that documents take", async () => {
   assert.ok(grown > counted / 4, `a control: ${grown} is far below ${counted}`);
 });
 
+test("what is compiled for each value of a directive's variable counts, too", async () => {
+  const documents = documentsUpTo();
+  const names = Array.from({ length: 45 }, (_, at) => `if${at}`);
+  const declared = names.map((name) => `$${name}: Boolean!`).join(" ");
+  const fields = names.map((name) => `${name}: id @include(if: $${name})`).join(" ");
+  const text = `query ($id: ID! ${declared}) { payment(externalId: $id) { ${fields} } }`;
+  const { prepared } = documents.find(text, undefined);
+  assert.ok(prepared);
+  const ask = async (number: number) => {
+    const values = names.map((name, at) => [name, at < 10 && ((number >> at) & 1) === 1]);
+    const accepted = prepared.accept({ id: "e", ...Object.fromEntries(values) }, {});
+    assert.ok("values" in accepted);
+    await prepared.execute(accepted.values, context);
+  };
+  await ask(0);
+  const [before, estimated] = [used(), documents.bytes];
+  for (let number = 1; number <= 1_000; number++) await ask(number);
+  const [grown, counted] = [used() - before, documents.bytes - estimated];
+  assert.ok(grown < counted * 1.2, `${grown} > ${counted}`);
+});
+
 const refused: Record<string, string> = {
   "a syntax error": `{ payment(externalId: "e" { id } }`,
   "too many tokens": `{ ${"payment ".repeat(2_000)} }`,
