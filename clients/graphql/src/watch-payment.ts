@@ -64,10 +64,17 @@ export function watchPayment(
     const signal = AbortSignal.any([asking.signal, stopped.signal]);
     const headers = { accept: "text/event-stream" };
     const answer = await fetch(address, { headers, signal }).catch(() => undefined);
+    const isRefused = answer !== undefined && refusedStatuses.has(answer.status);
+    const text = isRefused ? await answer.text().catch(() => "") : "";
     asking.abort();
     if (stopped.signal.aborted) return;
-    if (answer && refusedStatuses.has(answer.status)) refuse(answer.statusText);
-    else again();
+    const [, json = "{}"] = /^data: (\{.*\})$/m.exec(text) ?? [];
+    const [error] = (JSON.parse(json) as Answer).errors ?? [];
+    // What was missed is gone: a new watch begins with the current state.
+    const isExpired = error?.extensions?.code === "CURSOR_EXPIRED";
+    if (isExpired) cursor = undefined;
+    if (!isRefused || isExpired) again();
+    else refuse(error?.message ?? answer.statusText);
   };
   const refuse = (message: string) => {
     stop();
