@@ -1,5 +1,4 @@
 import { UnderWay } from "../collections/under-way.ts";
-import type { OnCut } from "./cut.ts";
 import { intakeLimits } from "./intake-limits.ts";
 
 /**
@@ -45,7 +44,7 @@ export function createMemoryBudget(
   const bodies = new UnderWay<Buffered>();
   /** Bytes of the bodies of each connection. */
   const connections = new WeakMap<object, { bytes: number }>();
-  const watched = new Set<Watched>();
+  const watched = new Set<Unread<unknown>>();
   let inward = 0;
   /** Unread bytes when they were last counted. */
   let outward = 0;
@@ -81,11 +80,17 @@ export function createMemoryBudget(
 
   function countUnread(): void {
     outward = 0;
-    for (const { count } of watched) outward += count();
+    for (const { writers, bytesOf } of watched) {
+      writers.forEach((writer) => {
+        outward += bytesOf(writer);
+      });
+    }
   }
 
   function cutUnread(): void {
-    const all = [...watched].flatMap((set) => set.list());
+    const all = [...watched].flatMap(({ writers, bytesOf, cut }) =>
+      [...writers].map((writer) => ({ bytes: bytesOf(writer), cut: () => cut(writer) })),
+    );
     all.sort((a, b) => b.bytes - a.bytes);
     for (const { bytes, cut } of all) {
       if (isRoomy() || bytes === 0) return;
@@ -138,27 +143,8 @@ export function createMemoryBudget(
     /** Registers a body of a connection. If it is dropped to free memory, it counts no more. */
     open: (connection: object, body: Droppable): BufferedBytes => new Buffered(connection, body),
     /** Counts the unread bytes of a set of writers, until the returned function is called. */
-    watch<Writer extends object>(
-      { writers, bytesOf, cut }: Unread<Writer>,
-      onCut?: OnCut,
-    ): () => void {
-      const set: Watched = {
-        count() {
-          let total = 0;
-          writers.forEach((writer) => {
-            total += bytesOf(writer);
-          });
-          return total;
-        },
-        list: () =>
-          [...writers].map((writer) => ({
-            bytes: bytesOf(writer),
-            cut() {
-              onCut?.("unread_memory");
-              cut(writer);
-            },
-          })),
-      };
+    watch<Writer>(unread: Unread<Writer>): () => void {
+      const set = unread as Unread<unknown>;
       watched.add(set);
       sweep ??= setInterval(() => {
         countUnread();
@@ -176,11 +162,6 @@ export function createMemoryBudget(
       return inward;
     },
   };
-}
-
-interface Watched {
-  count(): number;
-  list(): { readonly bytes: number; readonly cut: () => void }[];
 }
 
 const sweepIntervalMs = 500;

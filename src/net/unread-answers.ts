@@ -2,7 +2,7 @@ import { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionLimits, defaultConnectionLimits } from "./connection-limits.ts";
-import type { OnCut } from "./cut.ts";
+import type { Cut, OnCut } from "./cut.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 
 type WritableResponse = ServerResponse | ServerHttp2Stream;
@@ -18,7 +18,15 @@ export function createUnreadAnswers(
 ) {
   const watched = new UnderWay<WritableResponse>();
   const bytesOf = ({ writableLength }: WritableResponse) => writableLength;
-  const close = budget.watch({ writers: watched, bytesOf, cut }, onCut);
+  const cut = (why: Cut, response: WritableResponse) => {
+    onCut(why);
+    if (response instanceof ServerResponse) response.socket?.destroy();
+    else response.close(constants.NGHTTP2_CANCEL);
+  };
+  const close = budget.watch({
+    ...{ writers: watched, bytesOf },
+    cut: (response) => cut("unread_memory", response),
+  });
 
   return {
     /** Applies the limits to a response until it is over. */
@@ -28,16 +36,9 @@ export function createUnreadAnswers(
       // Node restarts this time-out whenever it has sent a part of what was written.
       response.setTimeout(unreadTimeoutMs);
       response.on("timeout", () => {
-        if (response.writableLength === 0) return;
-        onCut("unread_answer");
-        cut(response);
+        if (response.writableLength > 0) cut("unread_answer", response);
       });
     },
     close,
   };
-}
-
-function cut(response: WritableResponse): void {
-  if (response instanceof ServerResponse) response.socket?.destroy();
-  else response.close(constants.NGHTTP2_CANCEL);
 }

@@ -51,14 +51,15 @@ export function serveWebSockets(
   const arriving = new WeakMap<WebSocket, Arriving>();
   // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
   // all the operations that a socket may have: beyond the budget those that hold most are cut.
-  const stopWatching = intake.budget.watch(
-    {
-      writers: sockets.clients,
-      bytesOf: (socket) => socket.bufferedAmount + (arriving.get(socket)?.bytes ?? 0),
-      cut: (socket) => socket.terminate(),
+  const stopWatching = intake.budget.watch({
+    writers: sockets.clients,
+    bytesOf: (socket) => socket.bufferedAmount + (arriving.get(socket)?.bytes ?? 0),
+    cut(socket) {
+      onCut("unread_memory");
+      socket.terminate();
     },
-    onCut,
-  );
+  });
+
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const misdirected = misdirection?.(request.headers);
     const refused = misdirected
