@@ -88,7 +88,7 @@ const reasons: Readonly<Record<string, readonly [codes: string, meaning: string]
   STORE_UNAVAILABLE: ["UNAVAILABLE", "Redis or the disk is out of reach or too slow"],
   STREAM_OVER: [
     "UNAVAILABLE",
-    "ends a stream of reflection that has lasted long enough: open another",
+    "ends a stream of health or reflection that has lasted long enough: open another",
   ],
   TOKEN_EXPIRED: ["UNAUTHENTICATED", "the JWT has expired, also during a stream"],
   TOKEN_INVALID: ["UNAUTHENTICATED", "the JWT is not valid; the message says why"],
