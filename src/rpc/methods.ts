@@ -3,9 +3,9 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind } from "../net/admission.ts";
-import { type ConnectionLimits, defaultConnectionLimits } from "../net/connection-limits.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { maxTimerMs } from "../net/timer.ts";
+import type { RpcLimits } from "./limits.ts";
 import { compressions } from "./protocols.ts";
 import type { ServedMethod } from "./served-call.ts";
 
@@ -46,16 +46,3 @@ function kindOf(method: DescMethod): CallKind {
   if (method.methodKind !== "unary") return "watch";
   return moneyKindOf(method) ? "money" : "other";
 }
-
-export type RpcLimits = Readonly<typeof defaultLimits> & ConnectionLimits;
-
-export const defaultLimits = {
-  ...defaultConnectionLimits,
-  /** Largest request message, in bytes, before and after decompression. */
-  readMaxBytes: 1024 * 1024,
-  /**
-   * Longest that a stream lasts that needs no credentials, in milliseconds. A client opens the next
-   * watch of health at once, and may count the server as unhealthy until then.
-   */
-  openStreamMs: 3_600_000,
-};

@@ -14,13 +14,10 @@ import {
   unaryRequestOf,
 } from "./protocols.ts";
 import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
-import type { RpcServerOptions } from "./server.ts";
 import { serveStream } from "./stream-path.ts";
 import { serveUnary } from "./unary-path.ts";
 
-export interface ListenerOptions
-  extends ServingOptions,
-    Pick<RpcServerOptions, "admission" | "tracing" | "misdirection"> {
+export interface ListenerOptions extends ServingOptions {
   readonly methods: readonly ServedMethod[];
 }
 

@@ -6,21 +6,26 @@ import type { Call, Core } from "../core/core.ts";
 import { replayedHeader } from "../core/idempotency.ts";
 import { GatewayError } from "../errors.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
-import type { CallKind, Slot } from "../net/admission.ts";
+import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import type { Intake } from "../net/intake.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { Logger, Report } from "../report.ts";
-import { activeSpan } from "../telemetry/tracing/tracing.ts";
+import { activeSpan, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { type RecordedCall, recordCall } from "./call-record.ts";
 import { toGatewayError } from "./errors.ts";
-import type { RpcLimits } from "./methods.ts";
+import type { RpcLimits } from "./limits.ts";
 import type { Asked, Granted, Protocol } from "./protocols.ts";
 
 /** Identifies the caller by a request's headers. @throws GatewayError for a caller it refuses */
 export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
+
+/** Why a request is refused because of its headers; undefined if it is not. */
+type Misdirection = (
+  headers: IncomingHttpHeaders,
+) => { readonly status: number; readonly message: string } | undefined;
 
 /** What the paths of all calls share. */
 export interface ServingOptions {
@@ -28,6 +33,12 @@ export interface ServingOptions {
   readonly identify: Identify;
   readonly log: Logger;
   readonly report: Report;
+  readonly tracing: Tracing;
+  /** Which requests are refused by their headers alone. Default: none. */
+  readonly misdirection?: Misdirection | undefined;
+  /** Decides which calls are admitted. */
+  readonly admission: Admission;
+  /** Takes in the bodies of calls. */
   readonly intake: Intake;
   readonly limits: RpcLimits;
   /** The calls in flight. */

@@ -1,36 +1,20 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { UnderWay } from "../collections/under-way.ts";
-import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import type { Admission } from "../net/admission.ts";
-import type { Intake } from "../net/intake.ts";
 import { createOnePort, type Tls } from "../net/one-port.ts";
-import type { Logger, Report } from "../report.ts";
-import type { Tracing } from "../telemetry/tracing/tracing.ts";
-import { defaultLimits, methodsOf, type RpcLimits } from "./methods.ts";
+import { defaultLimits, type RpcLimits } from "./limits.ts";
+import { methodsOf } from "./methods.ts";
 import { createRequestListener } from "./request-listener.ts";
-import type { Identify } from "./served-call.ts";
+import type { ServingOptions } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
 import { createReflection, reflectionServices } from "./services/reflection.ts";
 import { implementation, services } from "./services/routes.ts";
 
-export interface RpcServerOptions {
-  readonly core: Core;
-  readonly identify: Identify;
-  readonly log: Logger;
-  /** Which requests are refused by their headers alone. Default: none. */
-  readonly misdirection?: Misdirection | undefined;
-  readonly report: Report;
-  readonly tracing: Tracing;
+export interface RpcServerOptions extends Omit<ServingOptions, "limits" | "underWay"> {
   /** Without it the port is cleartext. */
   readonly tls?: Tls;
   /** Single limits that differ from `defaultLimits`. */
   readonly limits?: Partial<RpcLimits>;
-  /** Decides which calls are admitted. */
-  readonly admission: Admission;
-  /** Takes in the bodies of calls. */
-  readonly intake: Intake;
 }
 
 /** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2. */
@@ -107,8 +91,3 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     },
   };
 }
-
-/** Why a request is refused because of its headers; undefined if it is not. */
-type Misdirection = (
-  headers: IncomingHttpHeaders,
-) => { readonly status: number; readonly message: string } | undefined;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { defaultLimits } from "../../src/rpc/methods.ts";
+import { defaultLimits } from "../../src/rpc/limits.ts";
 import { ask } from "../ask.ts";
 import { openIntake } from "../net/open-intake.ts";
 import { answers, getPaymentPath, http2Call, known, start } from "./start.ts";

@@ -15,7 +15,7 @@ import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufb
 import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
-import type { RpcLimits } from "../../src/rpc/methods.ts";
+import type { RpcLimits } from "../../src/rpc/limits.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
 import { caller, envelope, type Started, start } from "./start.ts";
 

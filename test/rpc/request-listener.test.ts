@@ -12,7 +12,7 @@ import {
   type RequestHead,
 } from "../../src/net/request-head.ts";
 import { noReport } from "../../src/report.ts";
-import { defaultLimits } from "../../src/rpc/methods.ts";
+import { defaultLimits } from "../../src/rpc/limits.ts";
 import { createRequestListener, type ListenerOptions } from "../../src/rpc/request-listener.ts";
 import type { ServedMethod } from "../../src/rpc/served-call.ts";
 import { createLogger } from "../../src/telemetry/log.ts";

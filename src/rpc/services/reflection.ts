@@ -22,8 +22,7 @@ import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import { withImports } from "../../model/contract.ts";
 import { turnOf } from "../../net/overloaded.ts";
 import type { Implemented } from "../methods.ts";
-import type { OpenCall } from "../served-call.ts";
-import type { RpcServerOptions } from "../server.ts";
+import type { OpenCall, ServingOptions } from "../served-call.ts";
 import type { Implementation } from "./routes.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
@@ -32,7 +31,7 @@ export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as
 /** Most questions on one stream: more than the files and symbols that a tool asks for. */
 const maxQuestions = 500;
 
-type Options = Pick<RpcServerOptions, "admission" | "report">;
+type Options = Pick<ServingOptions, "admission" | "report">;
 
 /**
  * Server reflection: it gives tools such as `buf curl` the schema of the given services and of the
