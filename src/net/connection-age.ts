@@ -2,7 +2,7 @@ import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { GatewayError } from "../errors.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
-import { maxTimerMs } from "./timer.ts";
+import { startTimer } from "./timer.ts";
 
 /** The age of one connection. */
 export interface ConnectionAge {
@@ -29,20 +29,16 @@ export function ageConnection(
   if (maxConnectionAgeMs === 0) return ageless;
   const ending = new AbortController();
   let isOld = false;
-  let timer: NodeJS.Timeout | undefined;
-  const later = (ms: number, then: () => void) => {
-    timer = setTimeout(then, Math.min(ms, maxTimerMs));
-  };
 
-  later(maxConnectionAgeMs * (0.9 + Math.random() * 0.2), () => {
+  let cancel = startTimer(maxConnectionAgeMs * (0.9 + Math.random() * 0.2), () => {
     isOld = true;
-    later(connectionAgeGraceMs, () => {
-      later(maxUnaryTimeoutMs, () => socket.destroy());
+    cancel = startTimer(connectionAgeGraceMs, () => {
+      cancel = startTimer(maxUnaryTimeoutMs, () => socket.destroy());
       ending.abort(tooOld());
     });
     onOld();
   });
-  socket.on("close", () => clearTimeout(timer));
+  socket.on("close", () => cancel());
   return {
     get isOld() {
       return isOld;
@@ -68,24 +64,19 @@ function tooOld(): GatewayError {
 export function keepAlive(session: Http2Session, socket: Socket, limits: ConnectionLimits): void {
   const { keepAliveIntervalMs, keepAliveTimeoutMs } = limits;
   if (keepAliveIntervalMs === 0) return;
-  let timer: NodeJS.Timeout;
-
-  function rest(): void {
-    timer = setTimeout(ask, Math.min(keepAliveIntervalMs, maxTimerMs));
-  }
 
   function ask(): void {
     if (session.destroyed) return;
     // Closing only the session would wait for unsent data, which the peer no longer takes.
-    timer = setTimeout(() => socket.destroy(), Math.min(keepAliveTimeoutMs, maxTimerMs));
+    cancel = startTimer(keepAliveTimeoutMs, () => socket.destroy());
     const answered = () => {
-      clearTimeout(timer);
-      if (!session.destroyed) rest();
+      cancel();
+      if (!session.destroyed) cancel = startTimer(keepAliveIntervalMs, ask);
     };
     // `ping` returns false while too many PINGs are unanswered: try again after the next interval.
     if (!session.ping(answered)) answered();
   }
 
-  rest();
-  session.on("close", () => clearTimeout(timer));
+  let cancel = startTimer(keepAliveIntervalMs, ask);
+  session.on("close", () => cancel());
 }

@@ -109,15 +109,6 @@ export function createOnePort(options: OnePortOptions) {
     const ending = ages.get(session)?.ending;
     options.listener(headOfHttp2(stream, session, headers, body, ending));
   });
-  const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
-    keepAlive(session, socket, limits);
-    ages.set(
-      session,
-      ageConnection(limits, socket, () => session.close()),
-    );
-    guard.add(session, socket);
-  };
-
   const inTurn = onePerTurn();
   const accept = (socket: net.Socket) => {
     // It stays: without one, an error before an HTTP server takes over would end the process.
@@ -134,7 +125,12 @@ export function createOnePort(options: OnePortOptions) {
     if (protocol === "h1") return h1.emit("connection", socket);
     // `session.socket` restricts access to the socket, so it is passed on here. `emit` creates
     // the session synchronously.
-    const opened = (session: http2.ServerHttp2Session) => openSession(session, socket);
+    const opened = (session: http2.ServerHttp2Session) => {
+      const age = ageConnection(limits, socket, () => session.close());
+      ages.set(session, age);
+      keepAlive(session, socket, limits);
+      guard.add(session, socket);
+    };
     h2.once("session", opened).emit("connection", socket);
     h2.off("session", opened);
   };
