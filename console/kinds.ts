@@ -12,8 +12,6 @@ interface KindTexts {
   /** Path segment of the sandbox's endpoint, and the prefix of new external ids. */
   readonly resource: Resource;
   readonly idPrefix: string;
-  /** Label of the means of payment when the amount is the magic value. */
-  readonly anyMethod: string;
 }
 
 export const kindTexts: Readonly<Record<KindName, KindTexts>> = {
@@ -27,7 +25,6 @@ export const kindTexts: Readonly<Record<KindName, KindTexts>> = {
     callback: "Payment callback",
     resource: "payments",
     idPrefix: "order",
-    anyMethod: "with any card",
   },
   payout: {
     lookup: "Looks the payout up",
@@ -36,7 +33,6 @@ export const kindTexts: Readonly<Record<KindName, KindTexts>> = {
     callback: "Payout callback",
     resource: "payouts",
     idPrefix: "payout",
-    anyMethod: "in cash",
   },
 };
 

@@ -6,13 +6,13 @@ import type {
   Scenarios,
 } from "../src/admin/console-api.ts";
 import type { KindName } from "../src/model/kinds.ts";
-import { ActionForm } from "./action-form.tsx";
 import { type Client, messageOf } from "./client.ts";
 import type { Feed } from "./feed.ts";
 import { kindTexts } from "./kinds.ts";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
 import type { Subject } from "./route.ts";
 import { plainText } from "./scenario.ts";
+import { ScenarioTable, type Try } from "./scenario-table.tsx";
 import { type Tried, TriedList } from "./tried-list.tsx";
 
 const maxTried = 40;
@@ -33,36 +33,30 @@ export function Sandbox(props: { client: Client; feed: Feed; link: (subject: Sub
     );
   }, [client]);
 
-  async function attempt(
-    kind: KindName,
-    scenario: ScenarioInfo,
-    order: Omit<SandboxOrder, "scenario">,
-  ) {
-    const { externalId } = order;
+  const attempt: Try = async (kind, scenario, by) => {
+    const externalId = newId(kind);
     const isThis = (each: Tried) => each.externalId === externalId && each.kind === kind;
     const setAnswer = (answer: Tried["answer"]) =>
       setTried((held) => held.map((each) => (isThis(each) ? { ...each, answer } : each)));
     setTried((held) => [
       { kind, externalId, scenario, answer: undefined },
-      ...held.filter((each) => !isThis(each)).slice(0, maxTried - 1),
+      ...held.slice(0, maxTried - 1),
     ]);
     try {
       const path = `/api/sandbox/${kindTexts[kind].resource}`;
-      setAnswer(await client.post<SandboxResult>(path, { ...order, scenario: scenario.name }));
+      const order: SandboxOrder = { scenario: scenario.name, externalId, by };
+      setAnswer(await client.post<SandboxResult>(path, order));
     } catch (error) {
       setAnswer({ kind: "failed", message: messageOf(error) });
     }
-  }
+  };
 
   const newId = (kind: KindName) => {
     count.current += 1;
     return `${kindTexts[kind].idPrefix}-${Date.now().toString(36).slice(-5)}-${count.current}`;
   };
 
-  const quick = (scenario: ScenarioInfo) =>
-    attempt("payment", scenario, {
-      ...{ amount: "10.00", currency: "UAH", by: "card", externalId: newId("payment") },
-    });
+  const quick = (scenario: ScenarioInfo) => attempt("payment", scenario, "card");
 
   /** At most three at a time, since they use the merchant account's rate budget. */
   async function eachOnce(all: readonly ScenarioInfo[]): Promise<void> {
@@ -82,7 +76,7 @@ export function Sandbox(props: { client: Client; feed: Feed; link: (subject: Sub
       {scenarios && (
         <>
           <QuickActions scenarios={scenarios} onTry={quick} onEach={eachOnce} />
-          <ActionForm scenarios={scenarios} newId={newId} onTry={attempt} />
+          <ScenarioTable scenarios={scenarios} onTry={attempt} />
         </>
       )}
       <p class="result" role="status">

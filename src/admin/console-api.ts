@@ -230,8 +230,6 @@ const text = z.string().min(1).max(255);
 /** `POST /api/sandbox/payments` and `/api/sandbox/payouts` */
 export const sandboxOrder = z.strictObject({
   scenario: text,
-  amount: text,
-  currency: text,
   externalId: text,
   /** By the scenario's card, or by the amount's cents with an ordinary card (payouts: in cash). */
   by: z.enum(["card", "amount"]),

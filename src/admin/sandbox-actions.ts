@@ -29,7 +29,7 @@ export type SandboxActions = ReturnType<typeof createSandboxActions>;
 /** For sandbox mode: makes payments and payouts like a caller. */
 export function createSandboxActions({ core, account, magicValues }: SandboxActionsOptions) {
   async function pay(order: SandboxOrder): Promise<SandboxResult> {
-    const request = paymentOf(order, cardOf(order, magicValues));
+    const request = paymentOf(order, valuesOf(order, magicValues));
     return answerOf(async () => {
       const { payment } = await core.createPayment(request, callOf(account));
       const { details, action } = payment;
@@ -42,7 +42,7 @@ export function createSandboxActions({ core, account, magicValues }: SandboxActi
   }
 
   async function payOut(order: SandboxOrder): Promise<SandboxResult> {
-    const request = payoutOf(order, cardOf(order, magicValues));
+    const request = payoutOf(order, valuesOf(order, magicValues));
     return answerOf(async () => {
       const { payout } = await core.requestPayout(request, callOf(account));
       const { status, statusCode } = payout;
@@ -69,16 +69,22 @@ function infoOf({ cards, cents, scenario }: MagicValue): ScenarioInfo {
 /** A valid card number that is not a magic one, so that the amount decides. */
 const plainCard = "4242424242424242";
 
-function cardOf({ scenario, by }: SandboxOrder, magicValues: readonly MagicValue[]): string {
+/** What triggers the scenario: its card or its amount, beside ordinary ones. */
+function valuesOf({ scenario, by }: SandboxOrder, magicValues: readonly MagicValue[]): Values {
   const magic = magicValues.find((value) => value.scenario.name === scenario);
   const [card] = magic?.cards ?? [];
   if (!magic || card === undefined) throw new Refused(400, "scenario: there is no such scenario");
-  if (by === "card") return card;
+  if (by === "card") return { number: card, amount: "10.00" };
   if (magic.cents === undefined) throw new Refused(400, "by: no amount triggers this scenario");
-  return plainCard;
+  return { number: plainCard, amount: `10.${magic.cents}` };
 }
 
-function paymentOf({ amount, currency, externalId }: SandboxOrder, number: string) {
+interface Values {
+  readonly number: string;
+  readonly amount: string;
+}
+
+function paymentOf({ externalId }: SandboxOrder, { number, amount }: Values) {
   const card = { number, cvv: "123", expMonth: 12, expYear: 2035 };
   return create(CreatePaymentRequestSchema, {
     ...{ amount, currency, externalId, description, mode: PaymentMode.DIRECT },
@@ -87,7 +93,7 @@ function paymentOf({ amount, currency, externalId }: SandboxOrder, number: strin
   });
 }
 
-function payoutOf({ amount, currency, externalId, by }: SandboxOrder, number: string) {
+function payoutOf({ externalId, by }: SandboxOrder, { number, amount }: Values) {
   const person = { firstName: "Ivan", lastName: "Franko", externalId: "recipient" };
   return create(RequestPayoutRequestSchema, {
     order: { currency, externalId, originalAmount: amount, description },
@@ -97,6 +103,7 @@ function payoutOf({ amount, currency, externalId, by }: SandboxOrder, number: st
   });
 }
 
+const currency = "UAH";
 const description = "A trial from the console";
 
 const callOf = (account: string) => callAs("console", account, ["payments:write", "payouts:write"]);
