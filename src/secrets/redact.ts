@@ -113,9 +113,16 @@ const bare = /[^,;&<>"'\r\n}\])]*/y;
 function redactText(text: string, { isSecret, prose }: TextRules): string {
   let shown = "";
   let at = 0;
+  /** The name before, if only a space follows it. */
+  let before = "";
   names.lastIndex = 0;
   for (let found = names.exec(text); found; found = names.exec(text)) {
-    if (!partsOf(found[0]).some(isSecret)) continue;
+    const [name] = found;
+    const pair = before + name;
+    before = text[names.lastIndex] === " " ? name : "";
+    // `security code`
+    const isSecretPair = secretWords.has(pair.toLowerCase()) && isSecret(pair);
+    if (!isSecretPair && !partsOf(name).some(isSecret)) continue;
     const from =
       skip(separator, text, names.lastIndex) ??
       skip(spaceBeforeDigit, text, names.lastIndex) ??

@@ -41,13 +41,21 @@ test("a card verification code that is told in words is masked, and other number
     "the cvv is 987.",
     "CVV2 code 987",
     "Cvv number 987",
+    "security code: 987",
+    "The card's Security Code is 987.",
+    "verification value=987",
+    "exp date 987",
+    "api key: x987",
   ]) {
-    assert.doesNotMatch(redact(`{"note": "${text}"}`), /987/, text);
+    for (const shown of [redact(`{"note": "${text}"}`), redact(text)]) {
+      assert.doesNotMatch(shown, /987/, text);
+    }
   }
   for (const text of [
     '{"code": "987", "promo_code": "987", "security": "987", "verification": "987"}',
     '{"type": "card", "value": "987"}',
     '{"note": "the token expired at 9, code 987"}',
+    '{"note": "promo code: 987, security, code 987"}',
     '{"fields": ["amount", "987"]}',
   ]) {
     assert.deepEqual(JSON.parse(redact(text)), JSON.parse(text));
