@@ -102,8 +102,8 @@ const names = /(?:[\w.[\]-]|%[0-9A-Fa-f]{2}){3,}/g;
 /** What separates a name from its value: the name's closing quote, then `:`, `=` or `>`. */
 const separator = /\s*(?:\\*["']\s*)?(?:[:=>]|%3[aAdD])>?\s*/y;
 const space = /[^\S\r\n]+/y;
-/** `CVV 123`, `the pin code is 1234` */
-const spaceBeforeDigit = /[^\S\r\n]+(?:(?:is|was|code|number|no\.?)[^\S\r\n]+){0,3}(?=\d)/iy;
+/** `CVV 123`, `the pin code is 1234`, `CVV "123"` */
+const spaceBeforeDigit = /\s+(?:(?:is|was|code|number|no\.?)\s+){0,3}(?=["'([]{0,2}\d)/iy;
 /** The quote that opens a value; it may itself be escaped. */
 const quote = /\\*["']/y;
 const quoted = { '"': /(?:[^"\\]|\\[\s\S])*/y, "'": /(?:[^'\\]|\\[\s\S])*/y } as const;
@@ -113,13 +113,13 @@ const bare = /[^,;&<>"'\r\n}\])]*/y;
 function redactText(text: string, { isSecret, prose }: TextRules): string {
   let shown = "";
   let at = 0;
-  /** The name before, if only a space follows it. */
+  /** The name before, if a space follows it. */
   let before = "";
   names.lastIndex = 0;
   for (let found = names.exec(text); found; found = names.exec(text)) {
     const [name] = found;
     const pair = before + name;
-    before = text[names.lastIndex] === " " ? name : "";
+    before = /\s/.test(text[names.lastIndex] ?? "") ? name : "";
     // `security code`
     const isSecretPair = secretWords.has(pair.toLowerCase()) && isSecret(pair);
     if (!isSecretPair && !partsOf(name).some(isSecret)) continue;

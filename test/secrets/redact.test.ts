@@ -41,14 +41,18 @@ test("a card verification code that is told in words is masked, and other number
     "the cvv is 987.",
     "CVV2 code 987",
     "Cvv number 987",
+    "invalid cvv '987'",
+    "invalid cvv (987)",
     "security code: 987",
     "The card's Security Code is 987.",
     "verification value=987",
     "exp date 987",
     "api key: x987",
   ]) {
-    for (const shown of [redact(`{"note": "${text}"}`), redact(text)]) {
-      assert.doesNotMatch(shown, /987/, text);
+    for (const note of [text, text.replaceAll("'", '"'), text.replaceAll(" ", "\n")]) {
+      for (const shown of [redact(JSON.stringify({ note })), redact(note)]) {
+        assert.doesNotMatch(shown, /987/, note);
+      }
     }
   }
   for (const text of [
