@@ -1,19 +1,16 @@
 import { hostname } from "node:os";
 import * as z from "zod";
-import type { Core } from "../core/core.ts";
 import { ofAccount } from "../errors.ts";
-import type { Intent, IntentStore } from "../ledger/intents.ts";
+import type { Intent } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { kindNames, kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
-import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
 import {
   type Calls,
   type History,
   type OpenCall,
   paymentAction,
-  type ReconcilerSettings,
   type Replica,
   type Session,
   type Start,
@@ -24,22 +21,18 @@ import type { AdminRequest } from "./dead-letter-routes.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf, openCallsOf } from "./history.ts";
 import { accountOf, type Operator, Refused, read, readQuery } from "./operator.ts";
-import { createPaymentActions } from "./payment-actions.ts";
+import { createPaymentActions, type PaymentActionsOptions } from "./payment-actions.ts";
 import type { SandboxActions } from "./sandbox-actions.ts";
 
-export interface ConsoleOptions {
+export interface ConsoleOptions extends PaymentActionsOptions {
   readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
   readonly activities: Activities;
   readonly log: EventLog;
-  readonly intents: IntentStore;
   /** Whether operators need credentials. */
   readonly authenticated: boolean;
   readonly notReady: () => readonly string[];
   /** RATE_LIMIT_RESERVE. */
   readonly reserve: number;
-  readonly reconciler: ReconcilerSettings;
-  readonly core: Core;
-  readonly report: Report;
   readonly links: () => Session["links"];
   /** Set in sandbox mode. */
   readonly sandbox: SandboxActions | undefined;

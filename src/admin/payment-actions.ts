@@ -1,15 +1,24 @@
 import { create } from "@bufbuild/protobuf";
+import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { Observations } from "../report.ts";
-import type { ConsoleOptions } from "./console.ts";
-import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
+import type { IntentStore } from "../ledger/intents.ts";
+import type { Observations, Report } from "../report.ts";
+import type { PaymentAction, PaymentActionResult, ReconcilerSettings } from "./console-api.ts";
 import { openCallsOf } from "./history.ts";
 import { callAs, type Operator } from "./operator.ts";
 
+export interface PaymentActionsOptions {
+  readonly core: Core;
+  readonly intents: IntentStore;
+  readonly reconciler: ReconcilerSettings;
+  readonly report: Report;
+}
+
 /** What an operator can ask the payments service about a payment or payout. No money moves. */
-export function createPaymentActions({ core, intents, reconciler, report }: ConsoleOptions) {
+export function createPaymentActions(options: PaymentActionsOptions) {
+  const { core, intents, reconciler, report } = options;
   const note = (
     { name: operator }: Operator,
     action: Observations["operatorAsked"]["action"],
