@@ -69,7 +69,7 @@ export function createAttempts(options: AttemptOptions) {
     { signal, deadlineMs, caller, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
   ): Promise<Attempted<Result>> {
     const { moneyKind: kind } = call.endpoint;
-    const money = kind && { kind, externalId: call.about?.externalId ?? "" };
+    const money = kind && { kind, externalId: call.externalId ?? "" };
     const breaker = money ? breakers.money : breakers.other;
     const customer = customerHeaders(call.customer);
     const headers = call.body === undefined ? bodiless : withBody;

@@ -1,5 +1,5 @@
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
-import { type Operation, OperationSchema } from "../gen/payments/v1/operation_pb.ts";
+import { OperationSchema } from "../gen/payments/v1/operation_pb.ts";
 import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
 import { type Payment, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
@@ -32,11 +32,6 @@ const reader =
   (text: string, options: DecodeOptions): MessageShape<Desc> =>
     decode(schema, text, options);
 
-const namedIn = ({ externalId }: Payment | Payout | Operation) => externalId;
-
-/** The answer must be about this external_id. */
-const about = (externalId: string) => ({ externalId, namedIn });
-
 const readPayment = reader(PaymentSchema);
 
 const isPayment = (result: Payment) =>
@@ -49,7 +44,7 @@ const isPayout = ({ transactionId, status }: Payout) =>
 
 /** A call that moves money for a payment. */
 function payment({ externalId }: { readonly externalId: string }) {
-  return { hasBody: true, about: about(externalId), read: readPayment, isResult: isPayment };
+  return { hasBody: true, externalId, read: readPayment, isResult: isPayment };
 }
 
 /** Both look-ups in a wallet name the customer and one of the customer's items. */
@@ -71,15 +66,8 @@ function subscription<Desc extends DescMessage>(
     query: { external_id: customer?.externalId },
     read: (text: string, options: DecodeOptions): MessageShape<Desc> =>
       text === "" ? create(schema) : decode(schema, text, options),
-    successCodes,
   };
 }
-
-/** Codes of the spec that confirm what was asked for: with a 2xx status they mean success. */
-const successCodes: ReadonlySet<string> = new Set([
-  "subscription_successful",
-  "unsubscribed_successfully",
-]);
 
 const payments = PaymentService.method;
 const payouts = PayoutService.method;
@@ -99,13 +87,13 @@ export const calls = {
 
   requestPayout: restCall(payouts.requestPayout, ({ order }) => ({
     hasBody: true,
-    about: about(order?.externalId ?? ""),
+    externalId: order?.externalId ?? "",
     read: decodePayout,
     isResult: isPayout,
   })),
   getPayout: restCall(payouts.getPayout, ({ externalId }) => ({
     query: { external_id: externalId },
-    about: about(externalId),
+    externalId,
     read: decodePayout,
   })),
 
@@ -141,7 +129,7 @@ export const calls = {
 
   getOperation: restCall(OperationService.method.getOperation, (request) => ({
     query: { external_id: request.externalId, operation_id: request.operationId },
-    about: about(request.externalId),
+    externalId: request.externalId,
     read: reader(OperationSchema),
   })),
 };

@@ -163,6 +163,11 @@ export function saysNotFound({ code }: Pick<UpstreamError, "code">): boolean {
   return code === "transaction_not_found";
 }
 
+/** Whether an Error object confirms a change of a subscription: with a 2xx status it went well. */
+export function saysDone({ code }: Pick<UpstreamError, "code">): boolean {
+  return code === "subscription_successful" || code === "unsubscribed_successfully";
+}
+
 /** The meaning of a code; undefined for a code that the spec does not list. */
 export function readingOf(code: string): Reading | undefined {
   return byCode.get(code);

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import type { DecodeOptions, WireFault } from "../wire/wire.ts";
-import { isRateLimit, readError } from "./error-codes.ts";
+import { isRateLimit, readError, saysDone } from "./error-codes.ts";
 import {
   cleanError,
   isOfSpec,
@@ -68,11 +68,11 @@ export function parseResponse<Result>(
 function unlessMixedUp<Result>(
   result: Result,
   answer: HttpResponse,
-  { about }: AnswerReader<Result>,
+  { externalId }: AnswerReader<Result>,
   given: Circumstances,
 ): ParsedResponse<Result> {
-  const named = about?.namedIn(result);
-  if (!named || named === about?.externalId) return { kind: "result", result };
+  const named = externalId !== undefined && (result as { externalId?: string }).externalId;
+  if (!named || named === externalId) return { kind: "result", result };
   const cause = new Error("the answer is about another external_id");
   return { ...notUnderstood(answer, given, cause), mixedUp: true };
 }
@@ -100,8 +100,8 @@ function parseSuccess<Result>(
   const read = unlessMixedUp(result, answer, call, given);
   if (read.kind === "error") return read;
   if (meantAsError) {
-    const { code = "" } = object;
-    return call.successCodes?.has(code) ? read : refusal(answer, object, given);
+    const isDone = !given.money && saysDone(object);
+    return isDone ? read : refusal(answer, object, given);
   }
   // JSON that says nothing about the payment leaves open whether it was made.
   return blank && given.money ? notUnderstood(answer, given) : read;

@@ -29,12 +29,8 @@ export interface AnswerReader<Result> {
    * the data of a payment. Default: never.
    */
   readonly isResult?: ((result: Result) => boolean) | undefined;
-  /** The external_id that the answer must be about, and how to read the one that it names. */
-  readonly about?:
-    | { readonly externalId: string; readonly namedIn: (result: Result) => string | undefined }
-    | undefined;
-  /** Codes of an Error object that mean success in a 2xx answer. Default: none. */
-  readonly successCodes?: ReadonlySet<string> | undefined;
+  /** The external_id that the answer must be about. */
+  readonly externalId?: string | undefined;
 }
 
 /** One call of the REST interface, ready to be sent. */
@@ -73,10 +69,10 @@ export function restCall<Input extends DescMessage, Result>(
     if (parts.query) target = withQuery(target, parts.query);
     const body = parts.hasBody ? encode(schema, request) : undefined;
     // Not a copy of the parts, which would take as long as all the rest.
-    const { read, isResult, successCodes, about, customer } = parts;
+    const { read, isResult, externalId, customer } = parts;
     return {
       ...{ endpoint, target, customer, body, schema, request },
-      ...{ read, isResult, successCodes, about },
+      ...{ read, isResult, externalId },
     };
   };
 }

@@ -311,7 +311,7 @@ export const defects = defectsIn({
   },
   "upstream/parse-response.ts": {
     "an answer about another payment is believed": {
-      line: 'if (!named || named === about?.externalId) return { kind: "result", result };',
+      line: 'if (!named || named === externalId) return { kind: "result", result };',
       instead: 'if (named !== "") return { kind: "result", result };',
       brokenChecks: [
         "told as paid, not charged",
