@@ -7,16 +7,13 @@ import type { Kind } from "../model/kinds.ts";
 import { decodePayout } from "../wire/payout.ts";
 import { type DecodeOptions, decode, WireError } from "../wire/wire.ts";
 
-/** The result of parsing a verified body: an entry for the log, or why there is none. */
-export type ParsedCallback = { readonly entry: Entry } | UnparsedCallback;
-
-export interface UnparsedCallback {
-  readonly entry?: undefined;
-  /** Never contains a part of the body. */
-  readonly reason: string;
-  /** The error that parsing threw, if it is a defect of the gateway. */
-  readonly error?: unknown;
-}
+/**
+ * The result of parsing a verified body: an entry for the log, or why there is none. `reason` never
+ * contains a part of the body; `error` is what parsing threw, if it is a defect of the gateway.
+ */
+export type ParsedCallback =
+  | { readonly entry: Entry }
+  | { readonly entry?: undefined; readonly reason: string; readonly error?: unknown };
 
 /**
  * Parses a callback's body. Calls `onFault` for each field that could not be read exactly as sent.

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { RecipientPaymentMethodType } from "../gen/payments/v1/payment_input_pb.ts";
 import {
@@ -22,8 +23,8 @@ import {
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
 import { noFacts } from "../ledger/facts.ts";
-import type { Known } from "../ledger/intents.ts";
-import type { Fact, OperationState } from "../ledger/log.ts";
+import type { Intent, Known } from "../ledger/intents.ts";
+import type { Entry, Fact, OperationState } from "../ledger/log.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
@@ -31,7 +32,6 @@ import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
-import { declinedConfirmation } from "./declined-confirmation.ts";
 import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
@@ -119,6 +119,45 @@ export function paymentCases(context: Context) {
 }
 
 type PaymentRequest = CreatePaymentRequest | CreateRecurrentPaymentRequest | ConfirmPaymentRequest;
+
+/**
+ * The event of a confirmation that the service declined with an Error object. It is one of
+ * the payment's operations, and the service sends callbacks for declined payments, but not for
+ * declined confirmations (spec, Events). If the Error object names no payment, the event is about
+ * the payment that succeeded. Never throws.
+ */
+async function declinedConfirmation(
+  context: Context,
+  account: string,
+  { id: attempt, externalId }: Intent,
+  said: UpstreamError,
+): Promise<Entry | undefined> {
+  const paymentId = said.paymentId || (await successOf(context, account, externalId));
+  const payment = create(PaymentSchema, {
+    externalId,
+    isSuccess: false,
+    operation: PaymentOperation.CONFIRM,
+    details: {
+      ...(paymentId && { paymentId }),
+      status: PaymentStatus.FAILURE,
+      ...(said.code && { statusCode: said.code }),
+      ...(said.message && { statusDescription: said.message }),
+    },
+  });
+  return paymentEntry(payment, { source: EventSource.RESPONSE, attempt });
+}
+
+async function successOf(
+  { log }: Context,
+  account: string,
+  externalId: string,
+): Promise<string | undefined> {
+  const reading = log.snapshot(account, EventKind.PAYMENT, externalId);
+  // If the log is out of reach, the event could not be appended either.
+  const snapshot = await reading.catch(() => undefined);
+  const current = snapshot && currentState(snapshot);
+  return current?.status === "success" ? current.event.paymentId : undefined;
+}
 
 /** The request, with missing payment method types set according to the details given. */
 function withTypes(request: CreatePaymentRequest): CreatePaymentRequest {

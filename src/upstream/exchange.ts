@@ -6,14 +6,6 @@ import type { BufferedBytes, Droppable } from "../net/memory-budget.ts";
 import { onePerTurn } from "../net/spread-over-turns.ts";
 import { startTimer } from "../net/timer.ts";
 
-export interface HttpRequest {
-  readonly method: Dispatcher.HttpMethod;
-  readonly path: string;
-  /** Names and values alternate. */
-  readonly headers: string[];
-  readonly body: string | null;
-}
-
 /** Status line and headers of an answer; header names are in lower case. */
 export interface HttpHead {
   readonly status: number;
@@ -75,7 +67,7 @@ export class ExchangeFailure extends Error {
  */
 export function exchange(
   dispatcher: Pick<Dispatcher, "dispatch">,
-  request: HttpRequest,
+  request: Dispatcher.DispatchOptions,
   options: ExchangeOptions,
 ): Promise<HttpResponse> {
   return new Exchange(options).begin(dispatcher, request);
@@ -101,7 +93,10 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     this.#options = options;
   }
 
-  begin(dispatcher: Pick<Dispatcher, "dispatch">, request: HttpRequest): Promise<HttpResponse> {
+  begin(
+    dispatcher: Pick<Dispatcher, "dispatch">,
+    request: Dispatcher.DispatchOptions,
+  ): Promise<HttpResponse> {
     const { signal, timeoutMs } = this.#options;
     if (signal.aborted) {
       this.#onAbort();
