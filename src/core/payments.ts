@@ -26,9 +26,11 @@ import { noFacts } from "../ledger/facts.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, Fact, OperationState } from "../ledger/log.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
+import { isPayingOperation } from "../ledger/payment-state.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
+import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
@@ -61,7 +63,13 @@ export function paymentCases(context: Context) {
     const made = moneyCalls.run({
       ...{ call, method, externalId, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
-      send: (options) => send(context.upstreamOf(call), { ...request, callbackUrl }, options),
+      async send(options) {
+        const sent = { ...request, callbackUrl };
+        const payment = await send(context.upstreamOf(call), sent, options);
+        // What it says of a refund, say, leaves open what became of this call.
+        if (!isPayingOperation(payment.operation)) throw outcomeUnknown(externalId);
+        return payment;
+      },
       refusal: async (said, intent) =>
         confirms && saysDeclined(said)
           ? declinedConfirmation(context, account, intent, said)

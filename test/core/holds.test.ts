@@ -129,3 +129,17 @@ test("GetPayment lists a confirmation that the service attempted and declined wi
     assert.equal(await state(), "PAID");
   }
 });
+
+test("an answer about a refund, a cancellation or a look-up leaves the outcome of a payment unknown", async () => {
+  for (const operation of ["REFUND", "CANCEL", "LOOKUP"] as const) {
+    const { pay, state } = rig();
+    const does = async () => ({
+      ...{ id: "p-1", operation: PaymentOperation[operation] },
+      details: { paymentId: "p-1", status: PaymentStatus.SUCCESS },
+    });
+    const unknown = ({ details }: GatewayError) => details.outcomeUnknown !== undefined;
+    await assert.rejects(pay(true, does), unknown);
+    assert.equal(await state(), "UNKNOWN");
+    await assert.rejects(pay(true, does), { code: "ABORTED" });
+  }
+});
