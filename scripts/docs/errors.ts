@@ -10,7 +10,7 @@ import { mappings } from "../../src/graphql/errors.ts";
 import { overloadedReason } from "../../src/net/overloaded.ts";
 import { compressionNotNamed } from "../../src/rpc/errors.ts";
 import { listedCodes, type Retry, readingOf } from "../../src/upstream/error-codes.ts";
-import { textsOf } from "../../src/upstream/user-message.ts";
+import { userMessage } from "../../src/upstream/user-message.ts";
 
 const retries: Readonly<Record<Retry, string>> = {
   no: "no: it would fail again as it is",
@@ -140,7 +140,8 @@ const rows = listedCodes.toSorted().map((name) => {
   const { code } = withoutMoney ?? reading;
   const upstream = create(UpstreamErrorSchema, { code: name });
   const outcomeUnknown = leavesOpen && { outcomeUnknown: { externalId: "" } };
-  const told = textsOf({ code: reading.code, details: { upstream, ...outcomeUnknown } });
+  const error = { code: reading.code, details: { upstream, ...outcomeUnknown } };
+  const [en, uk] = ["en", "uk"].map((locale) => userMessage(error, locale).message);
   const rpc = toCustomer
     ? `\`${code}\`; to a customer's token \`${toCustomer.code}\``
     : `\`${code}\``;
@@ -153,7 +154,7 @@ const rows = listedCodes.toSorted().map((name) => {
   // If the outcome is unknown, no retry is safe, even if the code allows one for reads.
   const onMoneyAgain = retries[leavesOpen ? "lookUp" : reading.retry];
   const onlyMoney = onMoneyAgain === again ? "" : `; on a call that moves money ${onMoneyAgain}`;
-  return `| \`${name}\` | ${rpc} | ${graphql}, \`${mappings[code].upstream}\` | ${onMoney} | ${again}${onlyMoney} | ${told.en} | ${told.uk} |`;
+  return `| \`${name}\` | ${rpc} | ${graphql}, \`${mappings[code].upstream}\` | ${onMoney} | ${again}${onlyMoney} | ${en} | ${uk} |`;
 });
 
 const file = "docs/errors.md";

@@ -204,8 +204,7 @@ export function createAttempts(options: AttemptOptions) {
   }
 
   function hideLogin(text: string): string {
-    const secrets = [authorization.slice("Basic ".length), account.password.reveal()];
-    return secrets
+    return [authorization.slice("Basic ".length), account.password.reveal()]
       .filter((secret) => secret.length > 3)
       .reduce((hidden, secret) => hidden.replaceAll(secret, "[redacted]"), text);
   }

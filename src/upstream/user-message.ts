@@ -47,11 +47,6 @@ export function declineMessage(
   return userMessage({ code, details: { upstream } }, acceptLanguage);
 }
 
-/** The text about an error in every language. */
-export function textsOf(error: ToldError): Readonly<Record<Locale, string>> {
-  return { en: textIn(en, error), uk: textIn(uk, error) };
-}
-
 function textIn(
   { general, ofCodes }: typeof en,
   { code, details: { upstream, outcomeUnknown } }: ToldError,
