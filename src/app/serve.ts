@@ -3,6 +3,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import type { Logger } from "../report.ts";
 import { createLogger, type LogFormat, logFormatOf } from "../telemetry/log.ts";
+import { checkFiles } from "./check-files.ts";
 import { startGateway } from "./gateway.ts";
 
 /**
@@ -11,7 +12,7 @@ import { startGateway } from "./gateway.ts";
  * @throws ConfigError for a wrong configuration
  */
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
-  const config = configOf(env);
+  const config = await configOf(env);
   const format = logFormatOf(config.logFormat);
   const log = createLogger(config.logLevel, undefined, format);
   endOnUncaught(log);
@@ -30,9 +31,11 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
 }
 
 /** @throws ConfigError also for misspelt variables: one is often why another is missing */
-function configOf(env: NodeJS.ProcessEnv): Config {
+async function configOf(env: NodeJS.ProcessEnv): Promise<Config> {
   try {
-    return readConfig(env);
+    const config = readConfig(env);
+    await checkFiles(config);
+    return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new ConfigError([...error.mistakes, ...unknownVariables(env)]);

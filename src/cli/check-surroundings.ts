@@ -59,7 +59,7 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
 
 const soonDays = 30;
 
-/** Checks how long the certificate is valid; `readWholeConfig` has read the files. */
+/** Checks how long the certificate is valid; `checkFiles` has read the files. */
 export function checkTls({ tls }: Config, now = new Date()): Finding {
   const { ok, warning, failed, skipped } = findings("TLS");
   if (!tls) return skipped("not set: the rpc listener is cleartext");
@@ -72,7 +72,7 @@ export function checkTls({ tls }: Config, now = new Date()): Finding {
   return ok(`the certificate is good until ${day}`);
 }
 
-/** Checks how many API keys the file has and who may write it; `readWholeConfig` has parsed it. */
+/** Checks how many API keys the file has and who may write it; `checkFiles` has parsed it. */
 export function checkApiKeys({ auth }: Config): Finding {
   const { ok, warning, skipped } = findings("API keys");
   const { apiKeysFile } = auth;
@@ -85,7 +85,7 @@ export function checkApiKeys({ auth }: Config): Finding {
   return ok(`${keys.size} in the file`);
 }
 
-/** Fetches the JWT issuer's keys as the gateway does; `readWholeConfig` has read those in a file. */
+/** Fetches the JWT issuer's keys as the gateway does; `checkFiles` has read those in a file. */
 export async function checkKeySet({ auth }: Config): Promise<Finding> {
   const { ok, failed, skipped } = findings("JWT keys");
   const source = auth.jwt?.keySet;

@@ -1,10 +1,8 @@
 import type { Command } from "commander";
-import { createAuthentication } from "../auth/create-authentication.ts";
+import { checkFiles } from "../app/check-files.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
-import { FileError } from "../errors.ts";
-import { openTlsFiles } from "../net/tls-files.ts";
 import { checkApiKeys, checkKeySet, checkPublicUrl, checkTls } from "./check-surroundings.ts";
 import { CommandError, exitCodes, QuietEnd } from "./command-error.ts";
 import { type Finding, findings } from "./finding.ts";
@@ -67,7 +65,8 @@ async function configOf(env: Environment, report: Report): Promise<Config | unde
   const { ok, warning, failed } = findings("configuration");
   report(...unknownVariables(env).map((unknown) => warning(unknown)));
   try {
-    const config = await readWholeConfig(env);
+    const config = readConfig(env);
+    await checkFiles(config);
     const accounts = [...config.accounts.keys()].join(", ");
     const state = config.redis ? "Redis" : config.dataDirectory ? "DATA_DIR" : "memory";
     report(
@@ -124,43 +123,4 @@ const marks = {
 function lineOf({ check, verdict, message, advice }: Finding): string {
   const line = `${marks[verdict]()} ${check.padEnd(16)}  ${message}`;
   return advice === undefined ? line : `${line}\n${" ".repeat(20)}→ ${advice}`;
-}
-
-/**
- * Reads the configuration as `serve` does, and checks the files that it names.
- * @throws ConfigError for all variables that are wrong, or else for all files
- */
-async function readWholeConfig(env: Environment): Promise<Config> {
-  const config = readConfig(env);
-  const accounts = new Set(config.accounts.keys());
-  const { auth, tls, trustedDocuments } = config;
-  const mistakes: string[] = [];
-  for (const open of [
-    () => createAuthentication({ ...auth, accounts, watchTokens: undefined }).close(),
-    () => tls && openTlsFiles(tls, { onProblem() {} }).close(),
-    () => trustedDocuments && checkDocuments(trustedDocuments, config),
-  ]) {
-    try {
-      await open();
-    } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      mistakes.push(`${error.variable}: ${error.message}`);
-    }
-  }
-  if (mistakes.length > 0) throw new ConfigError(mistakes);
-  return config;
-}
-
-/** Loads the GraphQL schema, which is large, only if there are trusted documents to check. */
-async function checkDocuments(
-  documents: NonNullable<Config["trustedDocuments"]>,
-  { graphqlSubgraph, accounts }: Config,
-): Promise<void> {
-  const [{ schema }, { createSubgraphSchema }, { createDocumentOf }] = await Promise.all([
-    import("../graphql/schema/schema.ts"),
-    import("../graphql/schema/subgraph.ts"),
-    import("../graphql/trusted-documents.ts"),
-  ]);
-  const served = graphqlSubgraph ? createSubgraphSchema(new Set(accounts.keys())) : schema;
-  createDocumentOf(served, documents);
 }

@@ -89,8 +89,11 @@ test("what cannot be used at start ends the process with 78 and the variable's n
       /^RPC_ADDR: cannot listen on gateway\.invalid:0 \(\w+\)$/,
     ],
     [
-      { TLS_CERT_FILE: tlsFile("localhost.crt"), TLS_KEY_FILE: tlsFile("renewed.key") },
-      /^TLS_KEY_FILE: is not the key of the first certificate/,
+      {
+        ...{ TLS_CERT_FILE: tlsFile("localhost.crt"), TLS_KEY_FILE: tlsFile("renewed.key") },
+        ...{ AUTH_MODE: "keys", API_KEYS_FILE: "/nowhere.json" },
+      },
+      /^API_KEYS_FILE: .*\nTLS_KEY_FILE: is not the key of the first certificate/,
     ],
     [
       { DATA_DIR: dirname(files.write("sandbox.sqlite", noDatabase)), ALLOW_VOLATILE: "" },
