@@ -1,10 +1,7 @@
-import { once } from "node:events";
-import { type IncomingMessage, request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
-import { text as textOf } from "node:stream/consumers";
 import type { Command } from "commander";
+import { Agent, request } from "undici";
 import { CommandError, exitCodes } from "./command-error.ts";
-import { agentOf, credentialOf, keyFileOption, urlOption } from "./gateway-options.ts";
+import { credentialOf, keyFileOption, tlsOf, urlOption } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
@@ -53,26 +50,23 @@ export function createAskAdmin(
 ): AskAdmin {
   const { adminUrl } = options;
   const credential = credentialOf(options.keyFile, env);
-  const agent = agentOf(adminUrl, env);
-  const start = adminUrl.startsWith("https:") ? requestHttps : requestHttp;
+  const connect = adminUrl.startsWith("https:") ? { ...tlsOf(env) } : {};
+  const dispatcher = new Agent({ connect, maxResponseSize: maxBytes });
   return async (method, path) => {
-    const request = start(adminUrl + path, {
-      ...{ method, agent },
+    const { statusCode: status, body: answer } = await request(adminUrl + path, {
+      ...{ method, dispatcher, reset: true },
       headers: {
         accept: "application/json",
         ...(method === "POST" && { "content-type": "application/json" }),
         ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
-    }).end();
-    const answered = once(request, "response") as Promise<[IncomingMessage]>;
-    const [response] = await answered.catch((error) => {
+    }).catch((error) => {
       if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
       const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
       throw new CommandError(message, exitCodes.unavailable);
     });
-    const status = response.statusCode ?? 0;
-    const text = await textOf(response).catch(() => "");
+    const text = await answer.text().catch(() => "");
     const body: unknown = status === 204 ? {} : jsonOf(text);
     if (status === 400 || status === 401 || status === 403) {
       const { error: said = "a key with the scope admin is required" } = (body ?? {}) as Refusal;
@@ -85,6 +79,9 @@ export function createAskAdmin(
     return { status, body };
   };
 }
+
+/** More than a page of dead letters, or one letter, takes. */
+const maxBytes = 16 * 1024 * 1024;
 
 /** What the listener says of a request that it refuses. */
 interface Refusal {

@@ -17,8 +17,7 @@ export async function onGateway<T>(
   use: (transport: Transport) => Promise<T>,
 ): Promise<T> {
   const credential = credentialOf(options.keyFile, env);
-  // TCP keep-alive detects a silently dead connection within seconds.
-  const agent = agentOf(options.url, env, true);
+  const agent = agentOf(options.url, env);
   const transport = createConnectTransport({
     baseUrl: options.url,
     httpVersion: "1.1",

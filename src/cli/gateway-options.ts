@@ -72,18 +72,17 @@ export function credentialOf(keyFile: string | undefined, env: Environment): str
   throw wrongUsage("the key has invalid characters");
 }
 
-/**
- * The agent for requests to this URL, with the certificates that the environment names. The caller
- * closes an agent that keeps connections.
- */
-export function agentOf(url: string, env: Environment, keepAlive = false): HttpAgent | HttpsAgent {
+/** The agent for requests to this URL, with the certificates that the environment names. */
+export function agentOf(url: string, env: Environment): HttpAgent | HttpsAgent {
+  // TCP keep-alive detects a silently dead connection within seconds.
+  const keepAlive = true;
   return url.startsWith("https:")
     ? new HttpsAgent({ keepAlive, ...tlsOf(env) })
     : new HttpAgent({ keepAlive });
 }
 
-/** @throws CommandError for files that cannot be used */
-function tlsOf(env: Environment): ClientTlsOptions {
+/** The certificates that the environment names. @throws CommandError for files that cannot be used */
+export function tlsOf(env: Environment): ClientTlsOptions {
   const [caFile, certFile, keyFile] = ["CA", "CERT", "KEY"].map(
     (name) => env[`PAYMENTS_GATEWAY_TLS_${name}_FILE`] || undefined,
   );

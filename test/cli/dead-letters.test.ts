@@ -183,6 +183,22 @@ test("says what the admin listener refuses, such as an account that does not exi
   }
 });
 
+test("an answer without an end is no answer of an admin listener", async (t) => {
+  let sent = 0;
+  const endless = createServer((_, response) => {
+    const more = () => {
+      sent += 65_536;
+      if (response.write(" ".repeat(65_536))) setImmediate(more);
+      else response.once("drain", more);
+    };
+    more();
+  });
+  const { code, err } = await run(["dead-letters", "list", "--admin-url", await serve(t, endless)]);
+  assert.equal(code, 1);
+  assert.match(err, /answers, but not as a gateway's admin listener does/);
+  assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes`);
+});
+
 test("an ambiguous id ends with 64, an unreachable store or listener with 69", async (t) => {
   const at = await adminOf(t, ({ url }) => {
     if (!isList(url)) return [503, {}];
