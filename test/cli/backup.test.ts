@@ -70,6 +70,7 @@ describe("payments-gateway backup", { timeout: 120_000 }, () => {
       await refused(join(path, "no", "such", "file")),
       /no\/such\/file: cannot be written: .*ENOENT/,
     );
+    assert.match(await refused(join(file, "below")), /below: cannot be written: .*ENOTDIR/);
     assert.deepEqual(readdirSync(path).sort(), ["copy.sqlite", "data"]);
     const { code, err } = await run(["backup", join(path, "new")]);
     assert.equal(code, 78);

@@ -16,8 +16,8 @@ export function backUp(directory: string, file: string): number {
   if (!existsSync(source)) throw new StoreRefused(`has no ${databaseFile}`);
   if (existsSync(file)) throw new StoreRefused("exists already", file);
   const partial = `${file}.partial`;
-  rmSync(partial, { force: true });
   try {
+    rmSync(partial, { force: true });
     // Make it accessible to its owner alone while it is empty; SQLite fills an empty file.
     closeSync(openSync(partial, "wx", 0o600));
     copyInto(source, partial);
@@ -27,7 +27,7 @@ export function backUp(directory: string, file: string): number {
     sync(dirname(file));
     return statSync(file).size;
   } catch (error) {
-    rmSync(partial, { force: true });
+    if (existsSync(partial)) rmSync(partial);
     if (error instanceof StoreRefused) throw error;
     // Errors of files name theirs, and here only the copy is opened as a file.
     const { path } = error as NodeJS.ErrnoException;
