@@ -30,7 +30,12 @@ export function addGatewayOptions(command: Command): Command {
       ),
     )
     .addOption(keyFileOption())
-    .option("--account <name>", "merchant account (default: the usual one)");
+    .option("--account <name>", "merchant account (default: the usual one)", accountName);
+}
+
+function accountName(text: string): string {
+  if (/^[\w-]{1,64}$/.test(text)) return text;
+  throw wrongUsage(`${JSON.stringify(text)} is no name of an account`);
 }
 
 export function keyFileOption(): Option {
