@@ -108,6 +108,7 @@ const broken = /^(Reached the max retries per request|Command aborted due to|Con
  */
 export function inWords({ message }: Error): string {
   if (message.startsWith("Stream isn't writeable")) return "no connection to Redis";
+  if (message === "Failed to refresh slots cache.") return "no node of the cluster answers";
   if (broken.test(message)) return "the connection to Redis broke";
   return message.replace(/(?:, with args beginning with| Last reply):.*/s, "");
 }

@@ -259,6 +259,12 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
   for (const { all } of [forbidden, wrong]) assert.ok(!all.includes("canary"));
 });
 
+test("a cluster of which no node answers is told as such", async () => {
+  const { code, said } = await check({ REDIS_URL: "redis://127.0.0.1:9,redis://127.0.0.1:11" });
+  assert.equal(code, 1);
+  assert.equal(said("redis"), "failed: cannot be reached: no node of the cluster answers");
+});
+
 test("a Redis that is a replica is told as such", { skip: withoutRedis }, async (t) => {
   const primary = await startRedis();
   t.after(() => primary.close());
