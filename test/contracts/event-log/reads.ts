@@ -67,12 +67,6 @@ export function testReads(rig: LogRig): void {
       }
     });
 
-    it("starts with the first event of an empty log with earliest", async () => {
-      const events = await read(everything, "earliest");
-      const first = await stored(payment());
-      assert.deepEqual(cursors(await take(events, 1)), [first.cursor]);
-    });
-
     it("yields only the requested payment or payout", async () => {
       const topic: Topic = { kind: EventKind.PAYOUT, externalId: "order-1" };
       const events = await read(topic, "latest");

@@ -7,7 +7,7 @@ import { account, everything, type LogRig } from "./rig.ts";
 
 /** What is stored of an entry, and is the same for whoever reads it. */
 export function testRecords(rig: LogRig): void {
-  const { read, append, stored, snapshotOf } = rig;
+  const { read, append, stored } = rig;
 
   describe("append", () => {
     it("returns the stored event with its cursor and the time it was received", async () => {
@@ -36,13 +36,6 @@ export function testRecords(rig: LogRig): void {
   });
 
   describe("the state", () => {
-    it("is unknown before the first event, and for another payment or kind", async () => {
-      assert.equal(await snapshotOf(), undefined);
-      await stored(payment());
-      assert.equal(await snapshotOf("order-2"), undefined);
-      assert.equal(await snapshotOf("order-1", EventKind.PAYOUT), undefined);
-    });
-
     /** The state after each entry: the same for writer, live reader, later reader and history. */
     const statesOf = async (entries: readonly Entry[]) => {
       const live = await read(everything, "latest", { by: rig.peer });
@@ -75,20 +68,6 @@ export function testRecords(rig: LogRig): void {
       const refunded = ["PARTIALLY_REFUNDED", "REFUNDED"];
       assert.deepEqual(states, ["PENDING", "FAILED", "PENDING", "PAID", "PAID", ...refunded]);
     });
-  });
-
-  it("keeps the words of an event whole", async () => {
-    const { cursor } = await stored(payment({ operation: "chargeback", status: "expired" }));
-    const [event] = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 1);
-    assert.equal(event?.cursor, cursor);
-    const { value } = event.resource;
-    assert.deepEqual(
-      value?.unrecognized.map(({ field, value }) => [field, value]),
-      [
-        ["operation", "chargeback"],
-        ["details.status", "expired"],
-      ],
-    );
   });
 
   it("gives the history of one payment, and what came before a cursor of its own", async () => {
