@@ -253,13 +253,6 @@ describe("decisions of the ledger", () => {
       const paid = { status: "success", amount: "10.00" } as const;
       const answer = { ...paid, source: "response", call: "call-1" } as const;
 
-      it("makes its payment AUTHORIZED, and an answer that agrees is a duplicate", async () => {
-        await holdBy("order-1", "call-1");
-        assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
-        assert.equal((await append(payment({ ...answer, held: true }))).outcome, "duplicate");
-        assert.equal(await told(), "AUTHORIZED");
-      });
-
       it("does not apply to a payment that is known when its call begins", async () => {
         assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
         await holdBy("order-1", "call-1");
@@ -323,13 +316,6 @@ describe("decisions of the ledger", () => {
         assert.equal(stateOn(await stored(second)), "PAID");
       });
 
-      it("gives way to an answer which says that the payment is not held", async () => {
-        await holdBy("order-1", "call-0");
-        assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
-        assert.equal(stateOn(await stored(payment({ ...answer, held: false }))), "PAID");
-        assert.equal(await told(), "PAID");
-      });
-
       for (const [what, late] of [
         ["a repeat", payment({ ...answer, held: true })],
         ["what comes late", payment({ ...answer, status: "pending", held: true })],
@@ -342,16 +328,6 @@ describe("decisions of the ledger", () => {
           assert.equal((await append(late)).outcome, "duplicate");
         });
       }
-    });
-
-    it("is UNKNOWN after a lost answer until the call's outcome is known", async () => {
-      const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
-      const states = await statesOf([
-        payment({ status: "failure" }),
-        callOutcomeEntry(call, CallOutcome.UNKNOWN),
-        callOutcomeEntry(call, CallOutcome.NOT_DONE),
-      ]);
-      assert.deepEqual(states, ["FAILED", "UNKNOWN", "FAILED"]);
     });
 
     it("is PAID, and final, for is_success without a status", async () => {
@@ -380,12 +356,6 @@ describe("decisions of the ledger", () => {
         ["other:call", "pending", [["operation", "call"]]],
       ]);
       assert.equal(await currentStep(log), "payment:success");
-    });
-
-    it("is UNSPECIFIED when only an operation that is not known is known", async () => {
-      const event = await stored(payment({ operation: "chargeback", status: "success" }));
-      assert.deepEqual([event.final, stateOn(event)], [false, "UNSPECIFIED"]);
-      assert.deepEqual(await open(), []);
     });
 
     for (const source of ["callback", "reconciliation"] as const) {
@@ -420,13 +390,6 @@ describe("decisions of the ledger", () => {
         assert.deepEqual(await open(), []);
       });
     }
-
-    it("stays FAILED through a status that is not known", async () => {
-      await stored(payment({ status: "failure" }));
-      const event = await stored(payment({ status: "expired" }));
-      assert.equal(stateOn(event), "FAILED");
-      assert.deepEqual(await lines(), [["payment", "failure", [["details.status", "expired"]]]]);
-    });
 
     /** Operation, status and words of each operation, as any process knows them. */
     async function lines() {
