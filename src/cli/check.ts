@@ -98,16 +98,6 @@ async function goOut(config: Config, signal: AbortSignal, report: Report): Promi
   } else if (config.dataDirectory !== undefined) {
     const { checkDataDirectory } = await import("./check-data-directory.ts");
     report(...checkDataDirectory(config.dataDirectory));
-  } else {
-    const { skipped, warning } = findings("state");
-    report(
-      config.sandboxAddress
-        ? skipped("neither REDIS_URL nor DATA_DIR: state is kept in memory")
-        : warning(
-            "ALLOW_VOLATILE: state is kept in memory and lost when the process ends",
-            "set REDIS_URL or DATA_DIR if callbacks must not be lost",
-          ),
-    );
   }
   if (signal.aborted) return;
   report(await checkPublicUrl(config), await checkKeySet(config));

@@ -57,7 +57,6 @@ test("a valid configuration passes, and nothing is created at the upstream", asy
   assert.equal(ok, true);
   assert.match(said("upstream default"), /^ok: .* accepts the credentials of shop; 50 requests/);
   assert.match(said("configuration"), /^ok: accounts: default; state in memory/);
-  assert.match(said("state"), /^warning: ALLOW_VOLATILE/);
   assert.match(said("PUBLIC_URL"), /^warning: .*does not answer from here/);
   const { payments, payouts } = sandbox.ledger();
   assert.deepEqual([payments.length, payouts.length], [0, 0]);
