@@ -27,6 +27,10 @@ for (const [line, words] of [
   ["verify - ", /required option '--signature <header>'/],
   ["listen --kind refund", /Allowed choices are payment, payout/],
   ["listen --url nowhere", /"nowhere" is not an http or https URL/],
+  [
+    "listen --url http://u:canary@127.0.0.1",
+    /^error: a URL has no user name and no password here$/m,
+  ],
   ["listen --account счёт", /"счёт" is no name of an account/],
   ["listen --limit 0", /"0" is not a whole number above 0/],
   ["trigger", /name an event/],
