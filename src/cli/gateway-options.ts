@@ -66,7 +66,7 @@ export function wholeNumber(text: string): number {
 /** The URL without slashes at its end. @throws CommandError unless it is an http or https URL */
 export function httpUrl(text: string): string {
   const url = URL.parse(text);
-  // They would not be sent, and errors show the URL.
+  // Errors show the URL.
   if (url?.username || url?.password)
     throw wrongUsage("a URL has no user name and no password here");
   if (url && /^https?:$/.test(url.protocol)) return text.replace(/(?<!\/)\/+$/, "");
