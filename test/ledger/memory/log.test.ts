@@ -178,14 +178,6 @@ describe("memory log", () => {
     assert.equal(new Set(made).size, 10);
   });
 
-  it("gives cursors that another process refuses", async () => {
-    const [before, after] = [fixture().log, fixture().log];
-    const { event } = await before.append("shop", payment());
-    await after.append("shop", payment());
-    const reading = after.read("shop", everything, event?.cursor ?? "", { signal });
-    await assert.rejects(reading, isExpired);
-  });
-
   it("has room for 64 MiB of dead letters if nothing else is said", async () => {
     const { letters } = fixture().log;
     const base64Of = (mebi: number) => "x".repeat((mebi * 1024 * 1024 * 4) / 3);
