@@ -5,7 +5,6 @@ import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { overridden } from "../../../src/collections/overridden.ts";
 import { CallOutcome, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { openCallsOf } from "../../../src/ledger/open-calls.ts";
 import type { Committed } from "../../../src/stores/kernel.ts";
 import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
@@ -13,25 +12,15 @@ import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { closing } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
-import { directory, freshDirectory } from "../../stores/sqlite/directories.ts";
+import { directory } from "../../stores/sqlite/directories.ts";
 import { payment } from "../entries.ts";
 import { newCall, started } from "../new-call.ts";
-import { createSqliteCalls, openIntents, openLog } from "./rig.ts";
+import { createSqliteCalls, openIntents, openLog, sharedLedger } from "./rig.ts";
 
 testIntentStore("sqlite", async (options) => {
-  const directory = freshDirectory();
-  const { store, thread } = await openIntents(directory.path, options);
-  let closing: Promise<void> | undefined;
-  const close = () => {
-    closing ??= store
-      .close()
-      .then(() => thread.close())
-      .then(directory.remove);
-    return closing;
-  };
   // Only one process may use the directory, so both replicas are the same store.
-  const handle = overridden<IntentStore>(store, { close });
-  return [handle, handle];
+  const store = await sharedLedger(options);
+  return [store, store];
 });
 
 describe("intents in SQLite", { timeout: 60_000 }, () => {

@@ -68,19 +68,22 @@ let shared: ReturnType<typeof openShared> | undefined;
 let harnesses = 0;
 
 /**
- * For the contract suites: a new log on one shared store thread, since each thread takes a tenth of
- * a second to start. A prefix to the account names keeps the logs apart.
+ * For the contract suites: a new ledger on one shared store thread, since each thread takes a tenth
+ * of a second to start. A prefix to the account names keeps the ledgers apart.
  */
-export async function sqliteHarness(): Promise<EventLogHarness> {
+export async function sharedLedger(
+  options: Parameters<typeof createSqliteCalls>[1],
+): Promise<LedgerWithFallback> {
   shared ??= openShared();
   const { thread } = await shared;
-  const prefix = `${++harnesses}-`;
+  return withAccounts(createSqliteCalls(thread, options).store, `${++harnesses}-`);
+}
+
+export async function sqliteHarness(): Promise<EventLogHarness> {
   let ahead = 0;
-  const { store } = createSqliteCalls(thread, { lettersBound, now: () => Date.now() + ahead });
-  const handle = withAccounts(store, prefix);
+  const log = await sharedLedger({ lettersBound, now: () => Date.now() + ahead });
   return {
-    log: handle,
-    peer: handle,
+    ...{ log, peer: log },
     async expire() {
       ahead += 7 * day + 1_000;
     },
