@@ -156,8 +156,13 @@ class Batches {
       script.queue(pipeline, keys, args, { asText: !first });
     }
     this.#concern.queue(pipeline, replicasMs);
-    const connection = connectionOf(this.#client);
-    const answers = (await ask(this.#client, () => pipeline.exec(), batchMs)) ?? [];
+    let connection: object | undefined;
+    const send = () => {
+      // Not before: it may have to be opened first, and then leads to the primary of today.
+      connection = connectionOf(this.#client);
+      return pipeline.exec();
+    };
+    const answers = (await ask(this.#client, send, batchMs)) ?? [];
     const missing = await this.#concern.missing(answers.slice(batch.length), {
       primary: addressOf(connection),
       again: (leftMs) => this.#again(batch[0]?.keys[0] ?? "", connection, leftMs),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { describe, it, type TestContext } from "node:test";
 import {
   acknowledgedBy,
@@ -10,9 +11,10 @@ import {
   readRole,
 } from "../../src/redis/acknowledged.ts";
 import type { RedisConnector } from "../../src/redis/connect.ts";
-import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts";
+import type { Script } from "../../src/redis/script.ts";
+import { noteAddress, type SentinelReplica, type SentinelView } from "../../src/redis/sentinels.ts";
 import { AllReplicas, type PipelineAnswers } from "../../src/redis/write-concern.ts";
-import type { MinReplicas } from "../../src/redis/writer.ts";
+import { createWriter, type MinReplicas } from "../../src/redis/writer.ts";
 import { numbered } from "../ledger/entries.ts";
 import { type Replica, replica } from "../ledger/redis/rig.ts";
 import { isAway } from "../ledger/refusals.ts";
@@ -207,6 +209,32 @@ describe("with three Sentinels, a write", () => {
     assert.equal(await missing({ a: 100 }), undefined, "the control");
     assert.match(String(await missing({})), /do not hold it: a:1, b:1/);
   });
+});
+
+it("a write that waits for a connection is judged by the primary that it then goes to", async () => {
+  const streams = ["p:1", "q:1"].map((address) => {
+    const stream = {};
+    noteAddress(stream, address);
+    return stream;
+  });
+  const role = ["master", 100, []];
+  const client = Object.assign(new EventEmitter(), {
+    ...{ status: "reconnecting", stream: streams[0], isCluster: false },
+    pipeline: () => ({
+      ...{ role() {}, wait() {} },
+      exec: async () => ["written", role, 0, role].map((answer) => [null, answer]),
+    }),
+  });
+  const view = { primary: "q:1", epoch: 2, sentinels: 1, failingOver: false, replicas: [] };
+  const redis = {
+    ...{ client, dedicated: () => client },
+    sentinels: { size: 1, views: async () => [view] },
+  } as unknown as RedisConnector;
+  const writer = createWriter({ redis, minReplicas: "all" });
+  const written = writer.run({ queue() {} } as unknown as Script, ["key"], []);
+  Object.assign(client, { status: "ready", stream: streams[1] });
+  client.emit("ready");
+  assert.equal(await written, "written");
 });
 
 describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrency: true }, () => {
