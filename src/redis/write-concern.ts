@@ -125,6 +125,8 @@ export class AllReplicas implements WriteConcern {
   async #reasonNotTo(reading: Reading): Promise<string | undefined> {
     const now = performance.now();
     for (const address of reading.following.replicas.keys()) this.#inSyncMs.set(address, now);
+    // It was a replica itself before a failover.
+    if (reading.primary !== undefined) this.#inSyncMs.delete(reading.primary);
     for (const [address, atMs] of this.#inSyncMs) {
       if (now - atMs > recentMs) this.#inSyncMs.delete(address);
     }

@@ -147,11 +147,11 @@ describe("with three Sentinels, a write", () => {
 
   /** What the Sentinels say, and an INFO that each replica answers if there is one. */
   function rig() {
-    const told = { primary: "p:1", replicas: [] as SentinelReplica[], info: "" };
+    const told = { primary: "p:1", replicas: [] as SentinelReplica[], info: "", answering: 3 };
     const view = () => ({ ...told, epoch: 1, sentinels: 3, failingOver: false });
     const redis = {
       client: {},
-      sentinels: { size: 3, views: async () => [view(), view(), view()] },
+      sentinels: { size: 3, views: async () => Array.from({ length: told.answering }, view) },
       server: () => ({
         connect: async () => assert.ok(told.info),
         info: async () => told.info,
@@ -200,6 +200,16 @@ describe("with three Sentinels, a write", () => {
     assert.equal(await missing({ a: 100 }), undefined);
     Object.assign(told, { primary: "q:1", replicas: [seen("a"), seen("b")] });
     assert.match(String(await missing({ a: 100 })), /do not hold it: b:1/);
+  });
+
+  it("does not need the new primary among its replicas, though that was one a moment ago", async () => {
+    const { told, missing } = rig();
+    told.replicas = [seen("a"), seen("b")];
+    assert.equal(await missing({ a: 100, b: 100 }), undefined);
+    // The machine of the old one had a Sentinel too.
+    const replicas = [seen("b"), seen("p", { down: true })];
+    Object.assign(told, { primary: "a:1", replicas, answering: 2 });
+    assert.equal(await missing({ b: 100 }), undefined);
   });
 
   it("needs a replica that was left behind if no other one holds it", async () => {
