@@ -16,6 +16,8 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const format = logFormatOf(config.logFormat);
   const log = createLogger(config.logLevel, undefined, format);
   endOnUncaught(log);
+  // The driver of Redis warns past the log, as where a user may not call INFO.
+  console.warn = (warning: unknown) => log.warn(String(warning));
   for (const warning of unknownVariables(env)) log.warn(warning);
   const gateway = await startGateway(config, log);
   const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;

@@ -101,6 +101,19 @@ test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => 
   assert.match(String(told?.reason), /^the store is out of reach: .*OOM/);
 });
 
+test("what the driver of Redis warns of is in the log", { skip: withoutRedis }, async (t) => {
+  const redis = await startRedis();
+  t.after(() => redis.close());
+  await redis.command("ACL", "SETUSER", "guest", "on", ">pass", "~*", "&*", "+@all", "-info");
+  const env = { ...freePorts, REDIS_URL: `redis://guest:pass@127.0.0.1:${redis.port}` };
+  const { child, ready, exit, errors, lines } = spawnCli(["serve"], env);
+  await ready;
+  child.kill();
+  await exit;
+  assert.deepEqual(errors, []);
+  assert.ok(lines.some((line) => /INFO command fails/.test(JSON.parse(line).msg)));
+});
+
 test("a gateway that stops leaves the shared budget before it closes Redis", {
   skip: withoutRedis,
 }, async (t) => {
