@@ -265,7 +265,6 @@ export class SharedBudget {
       ...request,
       replica: replicaId,
       state: this.#stateId,
-      recent: this.#used.latest(1) > now - longestLossMs,
       limit: this.limit,
       reserve,
       spent: doubtful ? this.#used.ago(now, budgetRules.cellMs) : [],
@@ -355,6 +354,3 @@ const slowMs = 500;
 
 /** Longest that a taken token stays out, in milliseconds. */
 const longestWindowMs = 1_000 + budgetRules.jitterMs + budgetRules.maxLearnedMs;
-
-/** A replica ignores the loss of the state in Redis if its own last take is older than this. */
-const longestLossMs = 2_000;

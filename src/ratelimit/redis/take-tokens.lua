@@ -12,7 +12,6 @@ KEYS[1]  state of the budget: string, MessagePack. A changed layout needs anothe
 ARGV[1]  what the replica wants and reports, as JSON:
   replica    its id
   state      id of the state in the last reply, which the reports are about; empty if none
-  recent     true if it used granted tokens within the last seconds
   returning  true if it used its own budget since its last call: others may have done so too
   leaving    true if it stops
   limit      requests a second to assume where there is no state
@@ -67,7 +66,7 @@ local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 local _, state = pcall(cmsgpack.unpack, redis.call('GET', KEYS[1]) or '')
 if type(state) ~= 'table' or not state.id then state = nil end
 local strange = not state or state.id ~= request.state
-local lost = strange and request.recent or not state and request.returning
+local lost = strange and request.state ~= '' or not state and request.returning
 if not state then
   state = {
     id = time[1] .. '.' .. time[2] .. '.' .. request.replica,

@@ -203,7 +203,7 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   const controls = {
     "is flushed again and again, the budget is overrun if nobody minds": {
       outage: flushes,
-      tamper: tampering({ recent: false }),
+      tamper: tampering({ state: "" }),
     },
     "is out of memory, the budget is overrun if nobody tells what it used": {
       outage: outages["is out of memory"]!,
