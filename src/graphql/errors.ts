@@ -116,23 +116,22 @@ function fromGateway(
   const reason = reasonOf(error)?.reason;
   const fields = error.details.fields && spelled(error.details.fields, spelling);
   const seconds = retryAfterSeconds(error);
+  const http = reason === overloadedReason ? httpOfOverload : httpOf(mapped, seconds);
+  // What is undefined is left out of JSON.
   return new GraphQLError(fields ? messageOf(error, fields) : error.message, {
-    ...(located?.nodes && { nodes: located.nodes }),
-    ...(located?.path && { path: located.path }),
+    nodes: located?.nodes,
+    path: located?.path,
     extensions: {
       code: upstream ? mapped.upstream : mapped.code,
-      ...(reason !== undefined && { reason }),
-      ...(acceptLanguage !== undefined && {
-        userMessage: userMessage(error, acceptLanguage).message,
-      }),
-      ...(fields && { fields }),
-      ...(upstream && { upstream: upstreamExtension(upstream) }),
-      ...(seconds !== undefined && { retryAfterSeconds: seconds }),
-      ...(outcomeUnknown && { outcomeUnknown }),
-      ...(resumeCursor !== undefined && { resumeCursor }),
-      ...(!located && {
-        http: reason === overloadedReason ? httpOfOverload : httpOf(mapped, seconds),
-      }),
+      reason,
+      userMessage:
+        acceptLanguage === undefined ? undefined : userMessage(error, acceptLanguage).message,
+      fields,
+      upstream: upstream && upstreamExtension(upstream),
+      retryAfterSeconds: seconds,
+      outcomeUnknown,
+      resumeCursor,
+      ...(!located && { http }),
     },
   });
 }
@@ -152,17 +151,12 @@ export function httpOf(
   return { status, ...(Object.keys(headers).length > 0 && { headers }) };
 }
 
-/** The payments service's Error object, without absent members. */
+/** The payments service's Error object. */
 function upstreamExtension(error: UpstreamError) {
   const { code, param, paymentId, errorId } = error;
-  const type = errorTypeName(error);
   const unrecognized = error.unrecognized.map(({ field, value }) => ({ field, value }));
   return {
-    ...(code !== undefined && { code }),
-    ...(type !== undefined && { type }),
-    ...(param !== undefined && { param }),
-    ...(paymentId !== undefined && { paymentId }),
-    ...(errorId !== undefined && { errorId }),
+    ...{ code, type: errorTypeName(error), param, paymentId, errorId },
     ...(unrecognized.length > 0 && { unrecognized }),
   };
 }

@@ -58,8 +58,7 @@ export class Operation {
   #code = "OK";
   #type = "invalid";
   #field = "none";
-  /** Undefined while there is none: most operations are about one. */
-  #externalIds: string | undefined;
+  readonly #externalIds: string[] = [];
   #isOver = false;
 
   constructor(edge: OperationEdge, request: OperationRequest) {
@@ -99,10 +98,8 @@ export class Operation {
 
   /** Records an external_id that the operation asks for. */
   about(externalId: string): void {
-    const known = this.#externalIds?.split(" ") ?? [];
-    if (known.length < maxExternalIds && !known.includes(externalId)) {
-      this.#externalIds = this.#externalIds ? `${this.#externalIds} ${externalId}` : externalId;
-    }
+    const known = this.#externalIds;
+    if (known.length < maxExternalIds && !known.includes(externalId)) known.push(externalId);
   }
 
   /** Records the `extensions.code` that the client receives. Only the first call counts. */
@@ -163,7 +160,7 @@ export class Operation {
       requestId,
       caller: this.caller?.name,
       account: this.caller?.account,
-      externalId: this.#externalIds,
+      externalId: this.#externalIds.join(" ") || undefined,
       transport,
     };
     // A connection's close event, which may call this, runs outside the span's context.

@@ -11,8 +11,7 @@ export function withoutValues(error: GraphQLError, located: GraphQLError): Graph
   const { message, nodes, source, positions, path } = located;
   const isSyntaxError = message.startsWith(syntaxError);
   return new GraphQLError(messageWithoutValues(located), {
-    ...(nodes ? { nodes } : source && positions && { source, positions }),
-    ...(path && { path }),
+    ...{ nodes, source, positions, path },
     extensions: {
       code: isSyntaxError ? "GRAPHQL_PARSE_FAILED" : "BAD_USER_INPUT",
       ...extensions,
