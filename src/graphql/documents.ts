@@ -36,7 +36,7 @@ export interface DocumentsOptions {
  */
 export class Documents {
   readonly #options: DocumentsOptions;
-  readonly #documents: BoundedMap<Document>;
+  readonly #documents: BoundedMap<OperationOf>;
   /** The errors as JSON, which holds on to nothing of the text that they quote. */
   readonly #refusals: BoundedMap<string>;
 
@@ -53,13 +53,10 @@ export class Documents {
       const what = `is longer than ${limits.documentLength} characters`;
       return { errors: [ofDocument(tooComplex(what))] };
     }
-    let document = this.#documents.get(text);
-    if (!document) {
-      const refusal = this.#refusals.get(digestOf(text)) ?? this.#add(text);
-      if (typeof refusal === "string") return { errors: errorsOf(text, refusal) };
-      document = refusal;
-    }
-    const prepared = document.operation(name);
+    const known =
+      this.#documents.get(text) ?? this.#refusals.get(digestOf(text)) ?? this.#add(text);
+    if (typeof known === "string") return { errors: errorsOf(text, known) };
+    const prepared = known(name);
     return prepared ? { prepared } : { errors: [noSuchOperation()] };
   }
 
@@ -69,7 +66,7 @@ export class Documents {
   }
 
   /** A new document, or the errors with which it is refused, as JSON. */
-  #add(text: string): Document | string {
+  #add(text: string): OperationOf | string {
     const { schema, introspection, formatError } = this.#options;
     let errors: readonly GraphQLError[];
     try {
@@ -91,8 +88,8 @@ export class Documents {
   }
 
   /** Keeps a valid document. One with inline data is unlikely to be sent again, and is not kept. */
-  #keep(text: string, parsed: DocumentNode): Document {
-    const document = new Document(this.#options.schema, parsed, (fields) =>
+  #keep(text: string, parsed: DocumentNode): OperationOf {
+    const document = operationsOf(this.#options.schema, parsed, (fields) =>
       this.#documents.grow(text, document, fields * bytesPerField),
     );
     if (!hasData.test(text)) {
@@ -103,30 +100,23 @@ export class Documents {
   }
 }
 
+/** Finds an operation of a document; undefined if it has none of that name, or several. */
+type OperationOf = (name: string | null | undefined) => PreparedOperation | undefined;
+
 /** A valid document, with what is worked out about each of its operations. */
-class Document {
-  readonly #schema: GraphQLSchema;
-  readonly #document: DocumentNode;
-  readonly #onFields: (count: number) => void;
-  readonly #operations = new Map<OperationDefinitionNode, PreparedOperation>();
-
-  constructor(schema: GraphQLSchema, document: DocumentNode, onFields: (count: number) => void) {
-    this.#schema = schema;
-    this.#document = document;
-    this.#onFields = onFields;
-  }
-
-  /** Undefined if it has none of that name, or several and no name is given. */
-  operation(name: string | null | undefined): PreparedOperation | undefined {
-    const node = getOperationAST(this.#document, name);
+function operationsOf(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  onFields: (count: number) => void,
+): OperationOf {
+  const operations = new Map<OperationDefinitionNode, PreparedOperation>();
+  return (name) => {
+    const node = getOperationAST(document, name);
     if (!node) return undefined;
-    let prepared = this.#operations.get(node);
-    if (!prepared) {
-      prepared = prepareOperation(this.#schema, this.#document, node, this.#onFields);
-      this.#operations.set(node, prepared);
-    }
-    return prepared;
-  }
+    const known = operations.get(node) ?? prepareOperation(schema, document, node, onFields);
+    operations.set(node, known);
+    return known;
+  };
 }
 
 const mebi = 1024 * 1024;

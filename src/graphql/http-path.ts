@@ -55,7 +55,11 @@ export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) 
     if (type === "mutation" && method === "GET") {
       throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
     }
-    if (type === "subscription" && !streamFormatOf(headers.accept)) throw notAcceptable();
+    if (type === "subscription" && !streamFormatOf(headers.accept)) {
+      const message =
+        "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
+      throw new RequestError(message, "BAD_REQUEST", { status: 406 });
+    }
     return operations.begin(prepared, variables, createContext(core, operation.caller, operation));
   }
 
@@ -92,12 +96,6 @@ export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) 
 
 function notAllowed(message: string, allow: string): RequestError {
   return new RequestError(message, "BAD_REQUEST", { status: 405, allow });
-}
-
-function notAcceptable(): RequestError {
-  const message =
-    "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
-  return new RequestError(message, "BAD_REQUEST", { status: 406 });
 }
 
 /**

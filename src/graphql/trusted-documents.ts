@@ -67,16 +67,11 @@ function refusal(message: string, code: string): RequestError {
 }
 
 function checkDocument(schema: GraphQLSchema, id: string, text: string): void {
-  const [error] = errorsOf(schema, text);
-  if (!error) return;
-  const message = `document ${JSON.stringify(id)}: ${error.message}`;
-  throw new FileError("PERSISTED_DOCUMENTS_FILE", message);
-}
-
-function errorsOf(schema: GraphQLSchema, text: string): readonly Error[] {
   try {
-    return validate(schema, parse(text));
+    const [error] = validate(schema, parse(text));
+    if (error) throw error;
   } catch (error) {
-    return [error as Error];
+    const message = `document ${JSON.stringify(id)}: ${(error as Error).message}`;
+    throw new FileError("PERSISTED_DOCUMENTS_FILE", message);
   }
 }

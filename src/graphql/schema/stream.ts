@@ -7,17 +7,13 @@ import type { Context } from "../context.ts";
 /** An event, or the error that ended the stream. */
 export type Delivery = { readonly event: Event } | { readonly error: unknown };
 
-type StreamContext = Pick<Context, "core" | "call"> & {
-  readonly operation: Pick<Context["operation"], "liftDeadline" | "live">;
-};
-
 /**
  * Iterates a stream of the core for a GraphQL client. `return()` and the call's signal, whichever
  * comes first, end the stream in the core. An error is the last delivery and is not thrown, since
  * each transport treats an iterator that throws in its own way.
  */
 export function deliveries(
-  { core, call: { deadlineMs: _, ...call }, operation }: StreamContext,
+  { core, call: { deadlineMs: _, ...call }, operation }: Context,
   open: (core: Core, call: Call) => AsyncIterable<Event>,
 ): AsyncIterableIterator<Delivery> {
   const { live } = operation;

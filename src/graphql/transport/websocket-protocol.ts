@@ -34,14 +34,6 @@ export interface Connection {
   readonly onCaller: () => void;
 }
 
-/** The server's side of one connection. */
-export interface Session {
-  /** Handles a message; resolves when what it began is over. Rejects if that cannot be sent. */
-  handle(text: string): Promise<void>;
-  /** To be called once the socket has closed. */
-  closed(): void;
-}
-
 /** An operation that the client has begun and that neither side has completed. */
 interface Running {
   /** Undefined while it waits for admission. */
@@ -59,11 +51,12 @@ interface Refusal {
  * operation, whose end takes longer: so an operation sends and ends by its own identity, not by its
  * id, as the server of `graphql-ws` does.
  */
-export function createProtocol(edge: Edge): (connection: Connection) => Session {
+export function createProtocol(edge: Edge) {
   const { core, operations, identify, formatError, documentOf } = edge;
   const { tracing, overload } = edge;
 
-  return ({ socket, stream, request, onCaller }) => {
+  /** The server's side of one connection. */
+  return ({ socket, stream, request, onCaller }: Connection) => {
     /** The operations that are not completed, by the client's ids. */
     const running = new Map<string, Running>();
     /** Operations that wait or run, completed or not. */
@@ -221,7 +214,8 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
     }
 
     return {
-      async handle(text) {
+      /** Handles a message; resolves when what it began is over. Rejects if that cannot be sent. */
+      async handle(text: string): Promise<void> {
         // It could not be answered: the socket is being closed.
         if (socket.readyState !== socket.OPEN) return;
         const message = messageOf(text);
@@ -245,7 +239,8 @@ export function createProtocol(edge: Edge): (connection: Connection) => Session 
             socket.close(CloseCode.BadRequest, "Invalid message received");
         }
       },
-      closed() {
+      /** To be called once the socket has closed. */
+      closed(): void {
         clearTimeout(initTimeout);
         for (const { operation } of running.values()) {
           operation?.end({ hasLeft: true });
