@@ -4,7 +4,7 @@ import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 
 const maxPage = 100;
-export const defaultPage = 20;
+const defaultPage = 20;
 
 /** A page of a list. */
 export interface Connection<Node> {
@@ -20,14 +20,7 @@ interface Edge<Node> {
   readonly node: Node;
 }
 
-interface PageInfo {
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
-  readonly startCursor: string | undefined;
-  readonly endCursor: string | undefined;
-}
-
-const PageInfo = builder.objectRef<PageInfo>("PageInfo").implement({
+const PageInfo = builder.objectRef<Connection<unknown>>("PageInfo").implement({
   description: "Where a page stands in its list, by the Relay specification.",
   fields: (t) => ({
     hasNextPage: t.exposeBoolean("hasNextPage", {
@@ -38,11 +31,13 @@ const PageInfo = builder.objectRef<PageInfo>("PageInfo").implement({
       description: "Whether the page begins behind another one: `after` was given.",
       nullable: false,
     }),
-    startCursor: t.exposeString("startCursor", {
+    startCursor: t.string({
       description: "Cursor of the first edge. Null when there is none.",
+      resolve: ({ edges }) => edges.at(0)?.cursor,
     }),
-    endCursor: t.exposeString("endCursor", {
+    endCursor: t.string({
       description: "Cursor of the last edge: give it as `after` to see the next page.",
+      resolve: ({ edges, endCursor }) => endCursor ?? edges.at(-1)?.cursor,
     }),
   }),
 });
@@ -101,11 +96,7 @@ export function connectionType<Node extends object>(
         extensions: { cost: 0 } satisfies CostExtensions,
         type: PageInfo,
         nullable: false,
-        resolve: ({ edges, hasNextPage, hasPreviousPage, endCursor }) => ({
-          ...{ hasNextPage, hasPreviousPage },
-          startCursor: edges.at(0)?.cursor,
-          endCursor: endCursor ?? edges.at(-1)?.cursor,
-        }),
+        resolve: (connection) => connection,
       }),
     }),
   });
@@ -117,13 +108,17 @@ export const pageLength = { argument: "first", byDefault: defaultPage } as const
 
 type ArgBuilder = Parameters<Parameters<typeof builder.queryField>[1]>[0]["arg"];
 
+export function firstArg(arg: ArgBuilder) {
+  return arg.int({
+    description: `How many at most, 1 to ${maxPage}.`,
+    defaultValue: defaultPage,
+  });
+}
+
 /** @param newestFirst describes what the list begins with */
 export function pageArgs(arg: ArgBuilder, newestFirst: string) {
   return {
-    first: arg.int({
-      description: `How many at most, 1 to ${maxPage}.`,
-      defaultValue: defaultPage,
-    }),
+    first: firstArg(arg),
     after: arg.string({
       description:
         "Go on behind this place: `pageInfo.endCursor` of the page before, with the same " +

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import type { Core } from "../../core/core.ts";
-import { invalidFields } from "../../core/validate.ts";
 import { OperationDetailsSchema, OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
 import {
   FeeSchema,
@@ -23,6 +22,7 @@ import { declineMessage } from "../../upstream/user-message.ts";
 import { answered, externalIdOf } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
+import { firstArg, pageLength, pageOf } from "./connection.ts";
 import { PaymentEvent, PaymentEventConnection } from "./event.ts";
 import { addKnownResource } from "./known-resource.ts";
 import { orNull } from "./link.ts";
@@ -35,9 +35,6 @@ messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
 const PaymentDetails = messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
 const Payment = messageType(PaymentSchema, { omit: ["externalId"] });
 const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
-
-/** Most events that one `Payment.events` may request. */
-const maxEvents = 100;
 
 addKnownResource("payment", Payment, {
   externalId: PaymentSchema.field.externalId,
@@ -83,22 +80,12 @@ builder.objectFields(Payment, (t) => ({
       "What became known of the payment: its newest events that are kept, oldest first. " +
       "`eventsConnection` has all of them.",
     deprecationReason: "Use `eventsConnection(newestFirst: true)`, which has all of them.",
-    extensions: { listSize: { argument: "first", byDefault: 20 } } satisfies CostExtensions,
+    extensions: { listSize: pageLength } satisfies CostExtensions,
     type: [PaymentEvent],
-    args: {
-      first: t.arg.int({
-        description: `How many at most, 1 to ${maxEvents}.`,
-        defaultValue: 20,
-      }),
-    },
+    args: { first: firstArg(t.arg) },
     async resolve(payment, { first }, { loaders }) {
-      const limit = first ?? 20;
-      if (limit < 1 || limit > maxEvents) {
-        throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
-      }
-      const page = { pageSize: limit, pageToken: "", newestFirst: true };
-      const externalId = externalIdOf(payment);
-      const { edges } = await loaders.of(payment).history("payment", externalId, page);
+      const page = pageOf({ first, newestFirst: true });
+      const { edges } = await loaders.of(payment).history("payment", externalIdOf(payment), page);
       return edges.map(({ node }) => node).reverse();
     },
   }),
