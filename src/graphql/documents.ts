@@ -9,6 +9,7 @@ import {
   Source,
   validate,
 } from "graphql";
+import { oncePer } from "../collections/once-per.ts";
 import { limits } from "./limits.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
 import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
@@ -109,13 +110,12 @@ function operationsOf(
   document: DocumentNode,
   onFields: (count: number) => void,
 ): OperationOf {
-  const operations = new Map<OperationDefinitionNode, PreparedOperation>();
+  const preparedOf = oncePer((node: OperationDefinitionNode) =>
+    prepareOperation(schema, document, node, onFields),
+  );
   return (name) => {
     const node = getOperationAST(document, name);
-    if (!node) return undefined;
-    const known = operations.get(node) ?? prepareOperation(schema, document, node, onFields);
-    operations.set(node, known);
-    return known;
+    return node ? preparedOf(node) : undefined;
   };
 }
 

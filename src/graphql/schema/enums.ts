@@ -1,26 +1,13 @@
 import type { DescEnum } from "@bufbuild/protobuf";
+import { oncePer } from "../../collections/once-per.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 
-const refs = new Map<string, ReturnType<typeof enumType>>();
-
-/** The GraphQL enum of a proto enum. */
-export function enumRef(desc: DescEnum) {
-  const ref = refs.get(desc.typeName) ?? enumType(desc);
-  refs.set(desc.typeName, ref);
-  return ref;
-}
-
 /**
- * An enum's value in a response. The zero value and numbers outside this contract become null,
- * since GraphQL would fail the field for them.
+ * The GraphQL enum of a proto enum. Value names lack the enum's prefix. The zero value is left out:
+ * it is null in responses.
  */
-export function knownValue(desc: DescEnum, value: unknown): number | null {
-  return typeof value === "number" && value !== 0 && desc.value[value] ? value : null;
-}
-
-/** Value names lack the enum's prefix. The zero value is left out: it is null in responses. */
-function enumType(desc: DescEnum) {
+export const enumRef = oncePer((desc: DescEnum) => {
   const prefix = desc.sharedPrefix?.toUpperCase() ?? "";
   return builder.enumType(desc.name, {
     description: describe(desc),
@@ -33,4 +20,12 @@ function enumType(desc: DescEnum) {
         ]),
     ),
   });
+});
+
+/**
+ * An enum's value in a response. The zero value and numbers outside this contract become null,
+ * since GraphQL would fail the field for them.
+ */
+export function knownValue(desc: DescEnum, value: unknown): number | null {
+  return typeof value === "number" && value !== 0 && desc.value[value] ? value : null;
 }

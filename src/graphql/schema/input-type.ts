@@ -12,6 +12,7 @@ import {
   oneof as oneofRules,
   type StringRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { oncePer } from "../../collections/once-per.ts";
 import { decimal, http_url, link } from "../../gen/payments/v1/rules_pb.ts";
 import { isMoneyRequest } from "../../model/money-methods.ts";
 import { builder } from "./builder.ts";
@@ -23,18 +24,9 @@ import { isHidden, nestsOneof } from "./input.ts";
  * Defines the GraphQL input type of a message, and of all messages in it. Fields, their comments,
  * their formats and whether they are required come from the proto and its rules.
  */
-export function inputType(desc: DescMessage) {
-  let ref = refs.get(desc.typeName);
-  if (!ref) {
-    ref = define(desc);
-    refs.set(desc.typeName, ref);
-  }
-  return ref;
-}
+export const inputType = oncePer(define);
 
 type InputRef = ReturnType<typeof defineInput>;
-
-const refs = new Map<string, InputRef>();
 
 /** Descriptions of inputs whose shape differs from what the proto's comment describes. */
 const descriptions: Readonly<Record<string, string>> = {
