@@ -12,23 +12,12 @@ import { writeInstant } from "../model/instant.ts";
 import { boolWriter, messageWriter, textWriter, type Write } from "../model/message-writer.ts";
 
 /**
- * Compiles a writer of a message type's proto JSON. It writes the same text as `toJsonString`.
- * protobuf-es writes what no answer of the contract has (maps, bytes, floating-point numbers,
- * messages with a JSON form of their own) and rejects values that do not fit their field, so that
- * errors are the same too. `test/rpc/json-writer.test.ts` compares the two.
+ * Compiles a writer of a message type's proto JSON. It writes the same text as `toJsonString`, and
+ * throws for a value that does not fit its field. protobuf-es writes what no answer of the contract
+ * has (maps, bytes, floating-point numbers, messages with a JSON form of their own).
+ * `test/rpc/json-writer.test.ts` compares the two.
  */
-export function jsonWriterOf(desc: DescMessage): (message: Message) => string {
-  const write = writerOf(desc);
-  return (message) => {
-    try {
-      return write(message);
-    } catch {
-      return JSON.stringify(toJson(desc, message));
-    }
-  };
-}
-
-const writerOf = oncePer((desc: DescMessage): ((message: unknown) => string) => {
+export const jsonWriterOf = oncePer((desc: DescMessage): ((message: unknown) => string) => {
   if (desc.typeName === TimestampSchema.typeName) return timestampText;
   const isOurs = !desc.typeName.startsWith("google.protobuf.");
   if (isOurs && desc.fields.every(isCompiled)) return messageWriter(desc, writtenFields);
@@ -45,7 +34,7 @@ function writtenFields({ fields }: DescMessage) {
 }
 
 function valueWriter(field: DescField): Write {
-  if (field.message) return writerOf(field.message);
+  if (field.message) return jsonWriterOf(field.message);
   if (field.enum) return enumWriter(field.enum);
   return writersOf.get(field.scalar as ScalarType) as Write;
 }
