@@ -64,19 +64,16 @@ export class Intake {
 
   /**
    * Begins to hold a request's body, as its headers arrive.
-   * @param cut ends a connection whose client sends bodies in too many small pieces
+   * @param cut ends the connection if its client sends bodies in too many small pieces
    */
-  body<Connection extends object>(
-    source: Source,
-    connection: Connection,
-    cut: (connection: Connection) => void,
-  ): Body {
-    return new Body(source, connection, cut as (connection: object) => void, this);
+  body(source: Source, connection: object, cut: () => void): Body {
+    return new Body(source, connection, cut, this);
   }
 
   /** The same for a request by HTTP/1.1, whose connection is destroyed then. */
   bodyOf(request: IncomingMessage, onCut: OnCut): Body {
-    return this.body(request, request.socket, (socket) => {
+    const { socket } = request;
+    return this.body(request, socket, () => {
       onCut("small_pieces");
       socket.destroy();
     });
@@ -127,7 +124,7 @@ const overheadBytes = 1_024;
 export class Body implements Droppable {
   readonly #source: Source;
   readonly #connection: object;
-  readonly #cut: (connection: object) => void;
+  readonly #cut: () => void;
   readonly #intake: Intake;
   readonly #buffer = new GrowingBuffer();
   #counted = 0;
@@ -143,12 +140,7 @@ export class Body implements Droppable {
   #ended: "whole" | Unread | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(
-    source: Source,
-    connection: object,
-    cut: (connection: object) => void,
-    intake: Intake,
-  ) {
+  constructor(source: Source, connection: object, cut: () => void, intake: Intake) {
     this.#source = source;
     this.#connection = connection;
     this.#cut = cut;
@@ -255,7 +247,7 @@ export class Body implements Droppable {
     if (this.#intake.mayBeSmall(this.#connection)) return true;
     this.#isCut = true;
     this.#end("gone");
-    this.#cut(this.#connection);
+    this.#cut();
     return false;
   }
 

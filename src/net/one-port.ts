@@ -55,7 +55,6 @@ export function createOnePort(options: OnePortOptions) {
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
   const guard = createSessionGuard(limits, onCut);
   const unread = createUnreadAnswers(intake.budget, onCut, limits);
-  const cutSession = (session: http2.ServerHttp2Session) => guard.cut(session, "small_pieces");
   let keepsAlive = true;
 
   const h1 = http.createServer(
@@ -105,7 +104,7 @@ export function createOnePort(options: OnePortOptions) {
     const session = stream.session as http2.ServerHttp2Session | undefined;
     if (!session || stream.destroyed) return;
     unread.watch(stream);
-    const body = intake.body(stream, session, cutSession);
+    const body = intake.body(stream, session, () => guard.cut(session, "small_pieces"));
     const ending = ages.get(session)?.ending;
     options.listener(headOfHttp2(stream, session, headers, body, ending));
   });

@@ -60,7 +60,7 @@ export interface StreamProtocol extends Protocol {
   readonly end: (error: ConnectError | undefined) => StreamEnd;
 }
 
-export type StreamEnd = { readonly trailers: Headers } | EnvelopedMessage;
+type StreamEnd = { readonly trailers: Headers } | EnvelopedMessage;
 
 /** What the headers of a request ask for; of a read by GET also its URL. */
 export interface Asked<Of extends Protocol> {

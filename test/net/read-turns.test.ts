@@ -23,7 +23,7 @@ async function cutInEachTurn(t: import("node:test").TestContext, isShared: boole
     cuts[cuts.length - 1]! += 1;
   };
   const server = createServer(http1Options, (request) => {
-    intake.body(request, request.socket, cut);
+    intake.body(request, request.socket, () => cut(request.socket));
     begun += 1;
     if (begun === count) server.emit("begun");
   });

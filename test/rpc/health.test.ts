@@ -41,20 +41,6 @@ test("the server and each service report SERVING to everybody", async () => {
   assert.ok(started.records.every(({ level }) => level === "debug"));
 });
 
-test("an unknown service is NOT_FOUND to a check and SERVICE_UNKNOWN to a watch", async () => {
-  await using started = await start();
-  const client = createClient(Health, started.transport("grpc", "2"));
-  await assert.rejects(client.check({ service: "payments.v1.Nothing" }), { code: Code.NotFound });
-  const controller = new AbortController();
-  const watch = client
-    .watch({ service: "x" }, { signal: controller.signal })
-    [Symbol.asyncIterator]();
-  assert.equal((await watch.next()).value?.status, ServingStatus.SERVICE_UNKNOWN);
-  const next = watch.next();
-  controller.abort();
-  await assert.rejects(next, { code: Code.Canceled });
-});
-
 test("a watch reports each change, then NOT_SERVING at the drain, and ends", async () => {
   await using started = await start();
   const client = createClient(Health, started.transport("grpc", "2"));
