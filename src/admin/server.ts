@@ -4,7 +4,7 @@ import { isCrossOrigin } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
-import type { Body, Intake } from "../net/intake.ts";
+import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import type { expositionOf } from "../telemetry/exposition.ts";
 import {
@@ -16,7 +16,6 @@ import {
 } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPage } from "./docs.ts";
-import { readJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
 
 export interface AdminOptions {
@@ -160,9 +159,11 @@ async function answerOperator(
   try {
     const operator = await operatorOf(request);
     const method = methodOf(request);
-    const contentType = request.headers["content-type"];
-    const body = () => readJson(incoming, contentType);
-    const asked = { method, path, query, contentType, body };
+    // A page of another origin can make a browser post a form or plain text, but not JSON.
+    if (method === "POST" && !isJson.test(request.headers["content-type"] ?? "")) {
+      throw new Refused(415, "send content-type: application/json");
+    }
+    const asked = { method, path, query, body: () => readJson(incoming) };
     if (!path.startsWith("/api/")) {
       return (await answerDeadLetters(deadLetters, operator, asked)) ?? notFound;
     }
@@ -170,6 +171,21 @@ async function answerOperator(
     return found === undefined ? notFound : { status: 200, body: found };
   } finally {
     incoming.discard();
+  }
+}
+
+const isJson = /^application\/json *(?:;|$)/i;
+/** Far more than the console sends. */
+const maxBodyBytes = 16 * 1024;
+
+/** @throws Refused */
+async function readJson(body: Body): Promise<unknown> {
+  const tooLarge = () => new Refused(413, "the body is too large");
+  const bytes = await receiveWhole(body, { maxBytes: maxBodyBytes }, tooLarge);
+  try {
+    return JSON.parse(bytes.toString());
+  } catch {
+    throw new Refused(400, "the body is not JSON");
   }
 }
 
