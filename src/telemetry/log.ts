@@ -97,11 +97,11 @@ function readableLine(json: string): string {
   return `${head}${members.join("")}\n`;
 }
 
-/** Quoted unless it is one plain word: a value must not pass for another, or move the cursor. */
+/** Quoted unless it is one plain word: a value must not pass for another, move the cursor or turn. */
 function textOf(value: unknown): string {
   return typeof value === "string" && /^[\x21\x23-\x7e]+$/.test(value)
     ? value
-    : JSON.stringify(value).replace(/[\x7f-\x9f]/g, "?");
+    : JSON.stringify(value).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "?");
 }
 
 /** What LOG_FORMAT says, or what suits standard output. */
