@@ -95,10 +95,9 @@ class Activity {
   /** A call got a token, or was refused one. */
   waited({ caller, waitedMs, refused }: Observations["tokenGiven"]): void {
     this.#lastTokenMs = performance.now();
-    this.sample();
+    const { callers } = this.sample();
     // Without a caller it is the gateway's own look-up, which takes only spare tokens.
     if (!caller) return;
-    const { callers } = this.#step();
     const name = callers.has(caller.name) || callers.size < maxCallers ? caller.name : "others";
     const isServed = refused === undefined;
     const call = { calls: 1, refused: isServed ? 0 : 1, longestWaitMs: isServed ? waitedMs : 0 };
@@ -120,11 +119,12 @@ class Activity {
     verdicts.set(verdict, (verdicts.get(verdict) ?? 0) + 1);
   }
 
-  /** Notes what is left of the budget. */
-  sample(): void {
+  /** Notes what is left of the budget. @returns the current step */
+  sample(): Step {
     const step = this.#step();
     const remaining = this.#remaining();
     step.remaining = Math.min(step.remaining ?? remaining, remaining);
+    return step;
   }
 
   /** Only a call shows that credentials are accepted again, and who is not ready gets none. */
