@@ -74,7 +74,8 @@ function viewOf(account: string, letter: StoredDeadLetter): DeadLetterView {
 }
 
 /** Masked as plain text: the body was not understood, so its secret fields are not known. */
-function textOf({ body = "" }: StoredDeadLetter): string | undefined {
+function textOf({ body }: StoredDeadLetter): string | undefined {
+  if (body === undefined) return undefined;
   const bytes = Buffer.from(body, "base64");
-  return bytes.length > 0 && isUtf8(bytes) ? redact(bytes.toString()) : undefined;
+  return isUtf8(bytes) ? redact(bytes.toString()) : undefined;
 }

@@ -37,6 +37,7 @@ test("find returns what list shows of a letter, its body and the masked text", a
   assert.equal((await letters.find("shop", "l-1", false))?.body, undefined);
   const page = await letters.list({ account: "shop", limit: 10, newestFirst: false });
   assert.deepEqual([page.dead_letters[0], page.total], [view, 2]);
+  assert.equal((await find(""))?.text, "", "an empty body is a text");
   const bytes = await find(Uint8Array.of(0xff, 0xfe));
   assert.deepEqual([bytes?.body, bytes?.text], ["//4=", undefined], "it is no text");
 });
