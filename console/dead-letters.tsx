@@ -14,6 +14,7 @@ import type { PolledPages } from "./polled.ts";
 
 /** Number of letters that are listed at first. */
 const shownAtFirst = 5;
+const noText = "It is no text (not UTF-8).";
 /** Most characters that are shown of a body. */
 const maxShown = 64 * 1024;
 
@@ -174,8 +175,10 @@ function LetterCard(props: {
   async function show(): Promise<void> {
     if (body !== undefined) return setBody(undefined);
     try {
-      const { text } = await client.get<DeadLetterDetails>(`${pathOf(account, id)}?raw=false`);
-      setBody(text?.slice(0, maxShown) ?? "It is no text (not UTF-8).");
+      const path = `${pathOf(account, id)}?raw=false`;
+      const { text = noText } = await client.get<DeadLetterDetails>(path);
+      setBody(text.length > maxShown ? `${text.slice(0, maxShown)}
+…` : text);
     } catch (error) {
       setBody(`It cannot be shown: ${messageOf(error)}`);
     }
