@@ -10,7 +10,7 @@ import { look, type Waited, wait } from "./wait.ts";
 import type { Awaited } from "./watch.ts";
 
 /** The answer of a call that moves money, with the state of its external_id in both forms. */
-export interface MoneyAnswer<Result> extends StateAt {
+interface MoneyAnswer<Result> extends StateAt {
   readonly answer: Result;
 }
 

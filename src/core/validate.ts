@@ -42,31 +42,18 @@ function tooLarge(message: ReflectMessage, path = ""): FieldViolation[] {
   return message.fields.flatMap((field): FieldViolation[] => {
     if (!message.isSet(field)) return [];
     const here = `${path}${field.name}`;
-    switch (field.fieldKind) {
-      case "message":
-        return tooLarge(message.get(field), `${here}.`);
-      case "scalar": {
-        const { maxBytes } = sizeOf(field);
-        const value = message.get(field);
-        return typeof value === "string" && Buffer.byteLength(value) > maxBytes
-          ? [{ path: here, message: `must have at most ${maxBytes} bytes` }]
-          : [];
-      }
-      case "list": {
-        const { maxItems } = sizeOf(field);
-        const list = message.get(field);
-        if (list.size > maxItems) {
-          return [{ path: here, message: `must have at most ${maxItems} items` }];
-        }
-        return field.listKind === "message"
-          ? [...list].flatMap((item, index) =>
-              tooLarge(item as ReflectMessage, `${here}[${index}].`),
-            )
-          : [];
-      }
-      default:
-        return [];
+    const { maxBytes, maxItems } = sizeOf(field);
+    if (field.fieldKind === "message") return tooLarge(message.get(field), `${here}.`);
+    if (field.fieldKind === "list") {
+      const list = message.get(field);
+      if (list.size > maxItems)
+        return [{ path: here, message: `must have at most ${maxItems} items` }];
+      if (field.listKind !== "message") return [];
+      return [...list].flatMap((item, at) => tooLarge(item as ReflectMessage, `${here}[${at}].`));
     }
+    const value = message.get(field);
+    const isLong = typeof value === "string" && Buffer.byteLength(value) > maxBytes;
+    return isLong ? [{ path: here, message: `must have at most ${maxBytes} bytes` }] : [];
   });
 }
 

@@ -39,7 +39,8 @@ export async function wait(
 ): Promise<Waited | undefined> {
   const { log, waits, waitLimits } = context;
   const { account, kind, externalId } = about;
-  const waitMs = Math.min(timeLeftMs(call), maxWaitMs(call));
+  const isOpenEnded = call.deadlineMs === undefined || call.deadlineIsOurs;
+  const waitMs = Math.min(timeLeftMs(call), isOpenEnded ? defaultWaitMs : Number.POSITIVE_INFINITY);
   // A caller with too many waits is answered at once, as without a wait.
   const release = waitLimits.take(call.caller);
   const end = new AbortController();
@@ -149,10 +150,6 @@ export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
 
 /** Longest wait of a call whose caller gave no deadline, in milliseconds. */
 const defaultWaitMs = 30_000;
-
-function maxWaitMs({ deadlineMs, deadlineIsOurs }: Call): number {
-  return deadlineMs === undefined || deadlineIsOurs ? defaultWaitMs : Number.POSITIVE_INFINITY;
-}
 
 function isReached(kind: Kind, known: Waited, until: WaitUntil): boolean {
   const { current, facts, callIsOpen, isGivenUp } = known;

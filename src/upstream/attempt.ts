@@ -223,14 +223,8 @@ function ended(error: GatewayError, verdict: Verdict = "nothing", lastedMs = 0):
 }
 
 function refusedByBreaker(refusalMs = 0): GatewayError {
-  return new GatewayError(
-    "UNAVAILABLE",
-    "the payments service keeps failing: the call was not sent",
-    {
-      reason: "UPSTREAM_UNAVAILABLE",
-      retryAfterMs: Math.max(1, Math.ceil(refusalMs)),
-    },
-  );
+  const message = "the payments service keeps failing: the call was not sent";
+  return unavailable(message, undefined, Math.max(1, Math.ceil(refusalMs)));
 }
 
 /** The verdict on an exchange that failed `lastedMs` after its start. */
