@@ -4,15 +4,21 @@ import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentSchema,
+  PaymentState,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
-  PayoutService,
+  RequestPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
-import { payoutRequest } from "../gateway/callers.ts";
+import { paymentRequest, payoutRequest } from "../gateway/callers.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { start } from "../rpc/start.ts";
 import { account, callOf, coreBefore } from "./rig.ts";
@@ -153,18 +159,39 @@ test("a payout whose answer could not be written is UNKNOWN until the log has it
   assert.deepEqual([state, outcomeUnknown], [PayoutState.PENDING, false]);
 });
 
-test("RequestPayout answers in time while the store is silent, also if it is to wait", async () => {
+test("an answer that names no transaction leaves the outcome unknown, and bars a second payout", async () => {
+  const { core } = coreBefore({
+    async requestPayout(_, { onSent }) {
+      onSent?.();
+      return create(PayoutSchema, { externalId, status: "success" });
+    },
+    getPayout: async () => create(PayoutSchema, { externalId, status: "success" }),
+  });
+  const call = callOf(["payouts:read", "payouts:write"]);
+  const request = create(RequestPayoutRequestSchema, payoutRequest(externalId));
+  const told = await core.requestPayout(request, call).catch((error) => error);
+  assert.deepEqual([told.code, told.details.outcomeUnknown], ["UNKNOWN", { externalId }]);
+  await assert.rejects(core.requestPayout(request, call), { code: "ABORTED" });
+  const look = core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
+  assert.equal((await look).state, PayoutState.UNKNOWN);
+});
+
+test("CreatePayment answers in time while the store is silent, also if it is to wait", async () => {
   const inTime = async (waitUntil: WaitUntil) => {
-    // An answer that names no transaction is not recorded, so its state has to be read.
-    const { core, call, log } = rig(create(PayoutSchema, { status: "pending" }));
+    // An answer that names no payment is not recorded, so its state has to be read.
+    const details = { status: PaymentStatus.PENDING };
+    const { core, log } = coreBefore({
+      createPayment: async () => create(PaymentSchema, { details }),
+    });
+    const { caller } = callOf(["payments:write"]);
     log.known = () => new Promise<never>(() => {});
-    await using edge = await start(core, { identify: async () => call.caller });
-    const payouts = createClient(PayoutService, edge.transport("connect", "1.1"));
-    const request = { ...payoutRequest(externalId), waitUntil };
+    await using edge = await start(core, { identify: async () => caller });
+    const payments = createClient(PaymentService, edge.transport("connect", "1.1"));
+    const request = { ...paymentRequest(externalId), waitUntil };
     // A tenth of it is left for the answer, which a busy machine may need.
-    const answer = await payouts.requestPayout(request, { timeoutMs: 8_000 });
-    assert.equal(answer.payout?.status, "pending");
-    assert.deepEqual([answer.state, answer.cursor], [PayoutState.UNSPECIFIED, ""]);
+    const answer = await payments.createPayment(request, { timeoutMs: 8_000 });
+    assert.equal(answer.payment?.details?.status, PaymentStatus.PENDING);
+    assert.deepEqual([answer.state, answer.cursor], [PaymentState.UNSPECIFIED, ""]);
   };
   await Promise.all([inTime(WaitUntil.UNSPECIFIED), inTime(WaitUntil.SETTLED)]);
 });
