@@ -1,12 +1,12 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { compressionGzip } from "@connectrpc/connect-node";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind } from "../net/admission.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { maxTimerMs } from "../net/timer.ts";
 import type { RpcLimits } from "./limits.ts";
+import { compressions } from "./protocols.ts";
 import type { ServedMethod } from "./served-call.ts";
 
 /** A service, and the functions that implement its methods. */
@@ -34,7 +34,7 @@ export function methodsOf(
       readMaxBytes,
       maxTimeoutMs: isUnary ? maxUnaryTimeoutMs : maxTimerMs,
       lastsMs: isOpen && !isUnary ? openStreamMs : Number.POSITIVE_INFINITY,
-      compressions: isOpen ? [] : [compressionGzip],
+      compressions: isOpen ? [] : compressions,
       run: implementation[method.localName as keyof typeof implementation] as ServedMethod["run"],
     };
   });

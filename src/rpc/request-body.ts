@@ -1,4 +1,4 @@
-import { gunzipSync } from "node:zlib";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { Message } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import {
@@ -123,7 +123,8 @@ function decompressed(
   const maxOutputLength = Math.min(maxBytes, freeBytes + ratio * bytes.length);
   if (bytes.length === 0) return new Uint8Array();
   try {
-    return gunzipSync(bytes, { maxOutputLength });
+    const decompress = asked.encoding?.name === "gzip" ? gunzipSync : brotliDecompressSync;
+    return decompress(bytes, { maxOutputLength });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_BUFFER_TOO_LARGE") {
       throw invalid("decompression failed");

@@ -212,7 +212,7 @@ function encoderOf(
   const message = (init: StreamMessage) => {
     const whole = create(output, init as Record<string, unknown>);
     const data = isJson ? Buffer.from(writeJson(whole)) : toBinary(output, whole);
-    return envelope(data, compression);
+    return envelope({ flags: 0, data }, compression);
   };
   const event = oncePerEvent((event) => message({ event }));
   const encoder = { event, message, heartbeat: message({}) };

@@ -7,7 +7,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, constants } from "node:zlib";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -147,10 +147,11 @@ function cpuMsOf(pid: number | undefined): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-/** A message of many repetitions, as few bytes of gzip. */
-export function gzipped(unit: Buffer | string, bytes: number): Buffer {
+/** A message of many repetitions, as few bytes of brotli. */
+export function brotli(unit: Buffer | string, bytes: number): Buffer {
   const message = Buffer.alloc(bytes - (bytes % unit.length), unit as never);
-  return gzipSync(message);
+  const params = { [constants.BROTLI_PARAM_LGWIN]: 24 };
+  return brotliCompressSync(message, { params });
 }
 
 /** Sends the same request many times at once over one HTTP/2 connection. */

@@ -7,9 +7,9 @@ import WebSocket from "ws";
 import { killSpawned } from "../gateway/spawn.ts";
 import { envelope } from "../rpc/start.ts";
 import {
+  brotli,
   costOf,
   flood,
-  gzipped,
   head,
   startTarget,
   type Target,
@@ -36,7 +36,7 @@ type Attack = (target: Target) => Promise<unknown>;
 
 const portOf = (url: string) => Number(new URL(url).port);
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
-const proto = { "content-type": "application/proto", "content-encoding": "gzip" };
+const proto = { "content-type": "application/proto", "content-encoding": "br" };
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
 const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
@@ -44,8 +44,8 @@ const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const unknownField = Buffer.from([0x78, 0]);
 /** An element of `products` in a CreatePaymentRequest, without fields. */
 const emptyProduct = Buffer.from([0x82, 0x01, 0x00]);
-const unknownFields = gzipped(unknownField, mebibyte);
-const manyProducts = gzipped(emptyProduct, mebibyte);
+const unknownFields = brotli(unknownField, mebibyte);
+const manyProducts = brotli(emptyProduct, mebibyte);
 
 /** A body in chunks of one byte, on each of some connections. */
 const oneByteChunks = (
@@ -215,7 +215,7 @@ const attacks: Readonly<Record<string, Attack>> = {
       rpc,
       reflection,
       senders(10),
-      { "content-type": "application/grpc", "grpc-encoding": "gzip", te: "trailers" },
+      { "content-type": "application/grpc", "grpc-encoding": "br", te: "trailers" },
       envelope(unknownFields, 1),
     ),
   "chunks of one byte, to RPC": ({ rpc }) =>
@@ -288,7 +288,7 @@ const attacks: Readonly<Record<string, Attack>> = {
       senders(100),
       {
         ...{ "content-type": "application/grpc", te: "trailers" },
-        "grpc-accept-encoding": "gzip",
+        "grpc-accept-encoding": "br",
       },
       // fileContainingSymbol = 4: "payments.v1.PaymentService"
       envelope(Buffer.from("\x22\x1apayments.v1.PaymentService")),

@@ -197,7 +197,8 @@ function textsOf(headers: Record<string, string>, body: Buffer): unknown {
 const textOf = (data: Buffer) => data.toString("latin1");
 
 function unpacked(encoding: string | undefined, data: Buffer): Buffer {
-  return encoding === "gzip" ? gunzipSync(data) : data;
+  if (encoding === "gzip") return gunzipSync(data);
+  return encoding === "br" ? brotliDecompressSync(data) : data;
 }
 
 export const json = (value: unknown) => Buffer.from(JSON.stringify(value));
@@ -244,10 +245,10 @@ export function requestsOf({
   const timeoutHeader = isGrpc ? "grpc-timeout" : "connect-timeout-ms";
   const encodingHeader = isGrpc ? "grpc-encoding" : `${prefix}content-encoding`;
   const acceptHeader = `${prefix}accept-encoding`;
-  const packed = (message: Buffer) => {
-    const data = gzipSync(message);
+  const packed = (encoding: "gzip" | "br", message: Buffer) => {
+    const data = encoding === "gzip" ? gzipSync(message) : brotliCompressSync(message);
     const body = isGrpc || isStream ? envelope(data, 1) : data;
-    return withHeaders({ [encodingHeader]: "gzip" }, body);
+    return withHeaders({ [encodingHeader]: encoding }, body);
   };
   const texts = {
     "JSON null": "null",
@@ -286,14 +287,17 @@ export function requestsOf({
     "an ordinary request": ofBody(known),
     "a large answer": ofBody(of("large")),
     "a large answer, gzip": withHeaders({ [acceptHeader]: "gzip, br" }, of("large")),
+    "a large answer, br": withHeaders({ [acceptHeader]: "deflate,br" }, of("large")),
     "a small answer, gzip": withHeaders({ [acceptHeader]: "gzip" }),
     "an error, gzip": withHeaders({ [acceptHeader]: "gzip" }, of("error:NOT_FOUND")),
     "no compression known": withHeaders({ [acceptHeader]: "zstd" }, of("large")),
     "compression of bodies asked for": withHeaders({ "accept-encoding": "gzip" }, of("large")),
     identity: withHeaders({ [encodingHeader]: "identity" }),
     "gzip that is none": withHeaders({ [encodingHeader]: "gzip" }),
-    gzip: packed(messageOf("order-1")),
-    "too large, gzip": packed(Buffer.alloc(20_000, 0x20)),
+    gzip: packed("gzip", messageOf("order-1")),
+    br: packed("br", messageOf("order-1")),
+    "too large, gzip": packed("gzip", Buffer.alloc(20_000, 0x20)),
+    "too large, br": packed("br", Buffer.alloc(20_000, 0x20)),
     "unknown compression": withHeaders({ [encodingHeader]: "zstd" }),
     "an id of its own": withHeaders({ "x-request-id": "trace-1" }),
     "an id that is none": withHeaders({ "x-request-id": "a b" }),
