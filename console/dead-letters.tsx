@@ -177,8 +177,7 @@ function LetterCard(props: {
     try {
       const path = `${pathOf(account, id)}?raw=false`;
       const { text = noText } = await client.get<DeadLetterDetails>(path);
-      setBody(text.length > maxShown ? `${text.slice(0, maxShown)}
-…` : text);
+      setBody(text.length > maxShown ? `${text.slice(0, maxShown)}\n…` : text);
     } catch (error) {
       setBody(`It cannot be shown: ${messageOf(error)}`);
     }
