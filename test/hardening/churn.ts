@@ -4,6 +4,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
+import { ask } from "../ask.ts";
 import { dataOf, paymentInput } from "../gateway/callers.ts";
 import { envelope, http2Call } from "../rpc/start.ts";
 import { until } from "../until.ts";
@@ -134,11 +135,8 @@ export interface InUse {
 }
 
 export async function inUseBy({ adminUrl }: Gateway): Promise<InUse> {
-  const request = http.get(`${adminUrl}/metrics`, { agent: false });
-  const [response] = (await once(request, "response")) as [http.IncomingMessage];
-  let metrics = "";
-  for await (const chunk of response) metrics += chunk;
-  await once(request, "close");
+  const { socket, text: metrics } = await ask(`${adminUrl}/metrics`);
+  if (!socket.closed) await once(socket, "close");
   const callsInFlight = Number(/^payments_gateway_calls_in_flight (\d+)$/m.exec(metrics)?.[1]);
   const sockets = process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap");
   return { sockets: sockets.length, callsInFlight };
