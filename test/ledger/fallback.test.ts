@@ -18,8 +18,8 @@ import { newCall, started } from "./new-call.ts";
 const account = "shop";
 const giveUpMs = 3_600_000;
 
-/** Two replicas with one store, which takes no commits of `refused`. */
-function replicas(isAway = false) {
+/** Two replicas with one store, which takes no commits of `refused`, and is away then or is not. */
+function replicas({ isAway = false } = {}) {
   const refused = new Set<string>();
   const times = { retentionMs: 86_400_000, firstLookMs: 60_000, giveUpMs };
   const store = createMemoryKernel(times);
@@ -60,7 +60,7 @@ test("a call that another replica has settled is open no more, whatever else wai
 for (const isAway of [false, true]) {
   const when = isAway ? "while the store has neither" : "while its loss is not stored";
   test(`a lost call is not over by the failure of the call before it, ${when}`, async (t) => {
-    const { refused, one, other } = replicas(isAway);
+    const { refused, one, other } = replicas({ isAway });
     t.after(() => Promise.all([one.close(), other.close()]));
     const key = recordKey(EventKind.PAYMENT, "order");
     const fail = () => other.append(account, payment({ externalId: "order", status: "failure" }));
@@ -76,6 +76,22 @@ for (const isAway of [false, true]) {
     if (isAway) await fail();
     const { openCalls } = explained(await one.known(account, EventKind.PAYMENT, "order"));
     assert.equal(outcomeFlags(openCalls).outcomeUnknown, true);
+  });
+}
+
+for (const how of ["given up", "settled"] as const) {
+  test(`a call that was ${how} bars no other one while the store is away`, async (t) => {
+    const { refused, one } = replicas({ isAway: true });
+    t.after(() => one.close());
+    const lost = started(await one.begin(account, newCall()));
+    await one.end(account, lost, { state: "unknown" });
+    const about = { externalId: lost.externalId, status: "failure" } as const;
+    if (how === "given up") await one.giveUp(account, lost);
+    else await one.append(account, payment(about));
+    refused.add(recordKey(EventKind.PAYMENT, lost.externalId));
+    assert.equal((await one.begin(account, newCall())).kind, "started");
+    assert.equal((await one.begin(account, newCall())).kind, "inFlight", "the control");
+    refused.clear();
   });
 }
 
