@@ -109,7 +109,7 @@ describe("the Kubernetes manifests", () => {
     const ports = egress.flatMap((rule: { ports: { port: number }[] }) =>
       rule.ports.map(({ port }) => port),
     );
-    for (const port of [53, 443, 6379, 4318]) assert.ok(ports.includes(port), String(port));
+    for (const port of [53, 443, 6379, 26379, 4318]) assert.ok(ports.includes(port), String(port));
   });
 
   it("scale by CPU and by watchers, so that other zones can take the watchers of a lost one", () => {
