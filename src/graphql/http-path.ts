@@ -10,6 +10,7 @@ import { recordError, type Subscribed } from "./operations.ts";
 import type { TakeBody } from "./request-body.ts";
 import { RequestError } from "./request-error.ts";
 import {
+  type Answer,
   beginStream,
   isStream,
   resultAsEvents,
@@ -18,7 +19,6 @@ import {
   takesOnlyEvents,
 } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
-import type { Answer } from "./transport/send.ts";
 import { graphqlEvents } from "./transport/stream-format.ts";
 
 /**

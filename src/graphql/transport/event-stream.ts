@@ -1,16 +1,25 @@
+import type { OutgoingHttpHeaders } from "node:http";
 import type { ExecutionResult } from "graphql";
 import { GatewayError } from "../../errors.ts";
 import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
 import type { Live } from "../live.ts";
 import type { Subscribed } from "../operations.ts";
 import { graphqlType } from "../overload.ts";
-import type { Answer } from "./send.ts";
 import {
   eventStreamType,
   graphqlEvents,
   multipartResults,
   type StreamFormat,
 } from "./stream-format.ts";
+
+/** What answers a request: a whole text, an event stream, or a head alone. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+  readonly body: string | EventStream | undefined;
+  /** Whether nothing of the operation still runs. */
+  readonly whole?: boolean;
+}
 
 /** A live stream as the body of one response. */
 export interface EventStream {

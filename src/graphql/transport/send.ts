@@ -1,19 +1,10 @@
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
 import type { Heartbeats } from "../../live/heartbeats.ts";
 import { cutUnlessRead, drained } from "../../live/reader.ts";
 import { turnEnd } from "../../net/turn-end.ts";
 import type { Live } from "../live.ts";
-import type { EventStream } from "./event-stream.ts";
-
-/** What answers a request: a whole text, an event stream, or a head alone. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
-  readonly body: string | EventStream | undefined;
-  /** Whether nothing of the operation still runs. */
-  readonly whole?: boolean;
-}
+import type { Answer, EventStream } from "./event-stream.ts";
 
 /** Writes an answer: a text together with those of other requests, an event stream as it comes. */
 export async function sendAnswer(

@@ -10,9 +10,8 @@ import type { Live } from "../live.ts";
 import type { Operation } from "../operation.ts";
 import { deliveries } from "../schema/stream.ts";
 import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
-import { beginStream, headOf, streamHeaders } from "./event-stream.ts";
+import { type Answer, beginStream, headOf, streamHeaders } from "./event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./headers.ts";
-import type { Answer } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
 /** The payment or payout that an address below `/watch` names. */
