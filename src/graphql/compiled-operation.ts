@@ -34,21 +34,9 @@ import {
 import { fragmentsOf } from "./root-fields.ts";
 
 /**
- * A query, a mutation, or a subscription with the way its events are shown. The values of its
- * variables are those of GraphQL.js.
- */
-export interface CompiledOperation {
-  /** @param source what the root fields read from: the event of a subscription */
-  execute(values: VariableValues, context: unknown, source?: unknown): Promise<ExecutionResult>;
-  /** The `data` of a result; undefined if it is not there at once and in full. */
-  dataAtOnce(values: VariableValues, context: unknown, source: unknown): Fields | undefined;
-  /** Begins a subscription: its events, or the error that refuses it. */
-  subscribe(values: VariableValues, context: unknown): AsyncIterable<unknown> | ExecutionResult;
-}
-
-/**
- * Compiles an operation of a valid document: looks up once which fields each type needs, and how
- * their values are completed. What it selects of an object is compiled when the first one is shown.
+ * Compiles an operation of a valid document; of a subscription, how its events are shown. Looks up
+ * once which fields each type needs, and how their values are completed. What it selects of an object
+ * is compiled when the first one is shown.
  * The results are those of GraphQL.js (`execution/Executor`), whose functions for arguments,
  * directives and errors it uses. It avoids two costs of GraphQL.js in each operation: an abort by
  * exception at its end, and weak tables that retain its memory long after. See
@@ -63,7 +51,7 @@ export function compileOperation(
   document: DocumentNode,
   operation: OperationDefinitionNode,
   onFields: (count: number) => void = () => {},
-): CompiledOperation {
+) {
   const type = schema.getRootType(operation.operation);
   if (!type) throw new Error(`the schema has no ${operation.operation}`);
   const switches = switchesOf(document);
@@ -86,11 +74,13 @@ export function compileOperation(
   }
 
   return {
-    execute(values, context, source) {
+    /** @param source what the root fields read from: the event of a subscription */
+    execute(values: VariableValues, context: unknown, source?: unknown): Promise<ExecutionResult> {
       const serially = operation.operation === "mutation";
       return new Run(context, values).execute(() => planWith(values), source, serially);
     },
-    dataAtOnce(values, context, source) {
+    /** The `data` of a result; undefined if it is not there at once and in full. */
+    dataAtOnce(values: VariableValues, context: unknown, source: unknown): Fields | undefined {
       const run = new Run(context, values);
       try {
         const data = run.fields(planWith(values), source, undefined);
@@ -101,7 +91,8 @@ export function compileOperation(
       }
       return undefined;
     },
-    subscribe(values, context) {
+    /** Begins a subscription: its events, or the error that refuses it. */
+    subscribe(values: VariableValues, context: unknown): AsyncIterable<unknown> | ExecutionResult {
       const [plan] = planWith(values);
       if (!plan?.field.subscribe) throw new Error("the operation is no subscription");
       const { field, key, nodes, info } = plan;

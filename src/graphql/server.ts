@@ -37,7 +37,9 @@ import { createWatchPath, watchedBy } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
-export interface GraphqlServerOptions extends Pick<Edge, Given>, Partial<Pick<Edge, Defaulted>> {
+export interface GraphqlServerOptions
+  extends Pick<Edge, "core" | "identify" | "log">,
+    Partial<Pick<Edge, "schema" | "report" | "tracing" | "corsOrigins" | "intake" | "timeoutMs">> {
   /** Turns GraphiQL off. */
   readonly production: boolean;
   /** Whether introspection works and errors suggest schema names. Default: not in production. */
@@ -52,9 +54,6 @@ export interface GraphqlServerOptions extends Pick<Edge, Given>, Partial<Pick<Ed
   /** Decides which operations start. Default: all do. */
   readonly admission?: Admission;
 }
-
-type Given = "core" | "identify" | "log";
-type Defaulted = "schema" | "report" | "tracing" | "corsOrigins" | "intake" | "timeoutMs";
 
 export interface GraphqlServer {
   /** Answers a request for `/graphql`. */

@@ -7,27 +7,20 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
  */
 export type ResultOf = (event: Event) => SharedResult | undefined;
 
-export type Encode<Encoded> = (json: string, event: Event) => Encoded;
-
-export class SharedResult {
-  readonly #json: string;
-  readonly #event: Event;
-  readonly #encoded = new Map<unknown, unknown>();
-
-  constructor(json: string, event: Event) {
-    this.#json = json;
-    this.#event = event;
-  }
-
+export interface SharedResult {
   /** The result as `encode` writes it, encoded once for all of them. */
-  as<Encoded>(encode: Encode<Encoded>): Encoded {
-    let encoded = this.#encoded.get(encode);
-    if (encoded === undefined) {
-      encoded = encode(this.#json, this.#event);
-      this.#encoded.set(encode, encoded);
-    }
-    return encoded as Encoded;
-  }
+  as<Encoded>(encode: (json: string, event: Event) => Encoded): Encoded;
+}
+
+function sharedResult(data: object, event: Event): SharedResult {
+  const json = JSON.stringify({ data });
+  const encoded = new Map<unknown, unknown>();
+  return {
+    as(encode) {
+      if (!encoded.has(encode)) encoded.set(encode, encode(json, event));
+      return encoded.get(encode) as ReturnType<typeof encode>;
+    },
+  };
 }
 
 /**
@@ -42,7 +35,7 @@ export function shareResults() {
       let result = results.get(key);
       if (result === undefined) {
         const data = dataOf(event, nothing);
-        result = data ? new SharedResult(JSON.stringify({ data }), event) : null;
+        result = data ? sharedResult(data, event) : null;
         results.set(key, result);
       }
       return result ?? undefined;
