@@ -2,7 +2,7 @@ import { requireScope } from "../core/authorize.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
-import { type Protocol, plainMessage } from "./protocols.ts";
+import { plainMessage } from "./protocols.ts";
 import { decodeUnusual, messageOfQuery, messagesOf, receiveBody } from "./request-body.ts";
 import {
   type ArrivedCall,
@@ -19,7 +19,7 @@ import {
  */
 export async function resultOf(
   served: ServedCall,
-  arrived: ArrivedCall<Protocol>,
+  arrived: ArrivedCall,
   hooks: Partial<ServiceCall>,
 ): Promise<unknown> {
   const { method, head, asked, options } = arrived;

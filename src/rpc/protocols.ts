@@ -27,7 +27,11 @@ import type { HttpResponse, RequestHead } from "../net/request-head.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What a protocol of unary calls and one of streams have in common: the content type names it. */
+/**
+ * How calls of one content type are read and answered. Connect has types of its own for unary calls,
+ * whose messages alone have no envelope, and for streams. To gRPC a unary call is a stream of one
+ * message.
+ */
 export interface Protocol {
   readonly name: "connect" | "grpc" | "grpc-web";
   readonly isJson: boolean;
@@ -39,34 +43,15 @@ export interface Protocol {
   /** The flag of an envelope that ends a body. */
   readonly endFlag?: number;
   readonly asking: AskingHeaders;
-  /** The answer to a call that failed before anything was sent. It is never compressed. */
-  readonly fail: (error: ConnectError, headers: Headers) => HttpResponse;
-}
-
-/** How unary calls of one content type are read and answered. */
-export interface UnaryProtocol extends Protocol {
-  /** @param message proto JSON as text, or binary as bytes */
-  readonly succeed: (
-    message: Uint8Array | string,
-    headers: Headers,
-    compression: Compression | null,
-  ) => Answer;
-}
-
-/** A promise only if the response is compressed. */
-export type Answer = HttpResponse | Promise<HttpResponse>;
-
-/** How the messages of one content type are put into envelopes, and how they end. */
-export interface StreamProtocol extends Protocol {
-  /** What follows the messages: the error or, without one, success. */
+  /** What follows the messages in envelopes: the error or, without one, success. */
   readonly end: (error: ConnectError | undefined) => StreamEnd;
 }
 
 type StreamEnd = { readonly trailers: Headers } | EnvelopedMessage;
 
 /** What the headers of a request ask for; of a read by GET also its URL. */
-export interface Asked<Of extends Protocol> {
-  readonly protocol: Of;
+export interface Asked {
+  readonly protocol: Protocol;
   /** How long its caller waits, in milliseconds, if the request says so. */
   readonly timeoutMs: number | undefined;
   /** How its message is compressed. */
@@ -87,60 +72,50 @@ export interface Granted {
   readonly compressions: Compression[];
 }
 
-/** Reads the headers of a unary request; undefined if no protocol has its content type. */
-export function unaryRequestOf(
-  head: AskingHead,
+/** Reads the headers of a request; undefined if no protocol of such calls has its content type. */
+export function askedBy(
+  { method, url, headers }: Pick<RequestHead, "method" | "url" | "headers">,
+  isUnary: boolean,
   granted: Granted,
-): Asked<UnaryProtocol> | undefined {
-  if (head.method !== "GET") return requestOf(unaryProtocols, head, granted);
-  const type = head.headers["content-type"];
-  if (type && protocolOf(unaryProtocols, type)?.name !== "connect") return undefined;
-  const query = new URL(head.url, "http://localhost").searchParams;
-  const protocol = unaryProtocols.get(`application/${query.get("encoding")}`);
-  if (protocol?.name !== "connect") return undefined;
-  return { ...asked(protocol, head, query.get("compression"), granted), query };
+): Asked | undefined {
+  const type = headers["content-type"];
+  const protocol = protocolOf(type);
+  if (method !== "GET") {
+    if (!protocol || !serves(protocol, isUnary)) return undefined;
+    return asked(protocol, headers, headers[protocol.asking.encoding], granted);
+  }
+  if (!isUnary || (type && !isConnectUnary(protocol))) return undefined;
+  const query = new URL(url, "http://localhost").searchParams;
+  const ofQuery = protocols.get(`application/${query.get("encoding")}`);
+  if (!ofQuery || !isConnectUnary(ofQuery)) return undefined;
+  return { ...asked(ofQuery, headers, query.get("compression"), granted), query };
 }
 
-/** The same for a stream. */
-export function streamRequestOf(
-  head: AskingHead,
-  granted: Granted,
-): Asked<StreamProtocol> | undefined {
-  return head.method === "POST" ? requestOf(streamProtocols, head, granted) : undefined;
+function serves(protocol: Protocol, isUnary: boolean): boolean {
+  return protocol.name !== "connect" || isConnectUnary(protocol) === isUnary;
 }
 
-type AskingHead = Pick<RequestHead, "method" | "url" | "headers">;
-
-function requestOf<Of extends Protocol>(
-  protocols: ReadonlyMap<string, Of>,
-  head: AskingHead,
-  granted: Granted,
-): Asked<Of> | undefined {
-  const protocol = protocolOf(protocols, head.headers["content-type"]);
-  return protocol && asked(protocol, head, head.headers[protocol.asking.encoding], granted);
+function isConnectUnary(protocol: Protocol | undefined): boolean {
+  return protocol?.extraBytes === 0;
 }
 
-function protocolOf<Of extends Protocol>(
-  protocols: ReadonlyMap<string, Of>,
-  type = "",
-): Of | undefined {
+function protocolOf(type = ""): Protocol | undefined {
   return protocols.get(type) ?? protocols.get(type.toLowerCase().replace(charset, ""));
 }
 
-/** The protocol of a content type, of unary calls or of streams; for an unknown one Connect's JSON. */
+/** The protocol of a content type; for an unknown one Connect's JSON. */
 export function anyProtocolOf(type: string | undefined): Protocol {
-  const known = protocolOf(unaryProtocols, type) ?? protocolOf(streamProtocols, type);
-  return known ?? (unaryProtocols.get("application/json") as Protocol);
+  return protocolOf(type) ?? connectJson;
 }
 
 const charset = /(?<=json); *charset=(?:utf-?8|"utf-?8")$/;
 
-function asked<Of extends Protocol>(
-  protocol: Of,
-  { headers }: AskingHead,
+function asked(
+  protocol: Protocol,
+  headers: RequestHead["headers"],
   encoding: string | string[] | null = null,
   { compressions, maxTimeoutMs }: Granted,
-): Asked<Of> {
+): Asked {
   const { timeout, accept, parseTimeout } = protocol.asking;
   const given = headers[timeout]?.toString() ?? null;
   const { timeoutMs, error } = parseTimeout(given, Number.POSITIVE_INFINITY);
@@ -206,7 +181,7 @@ const envelopeBytes = 5;
 /** The message in a body; undefined for a body that is not one plain message. */
 export function plainMessage(
   body: Buffer,
-  { protocol, encoding }: Pick<Asked<Protocol>, "protocol" | "encoding">,
+  { protocol, encoding }: Pick<Asked, "protocol" | "encoding">,
 ): Uint8Array | undefined {
   if (protocol.extraBytes === 0) return encoding ? undefined : bytesOf(body, 0);
   if (body.length < envelopeBytes || body[0] !== 0) return undefined;
@@ -236,30 +211,54 @@ export function envelopeHeaders(
   };
 }
 
-/** A unary call of Connect's own protocol, the only one without envelopes. */
-function connectUnary(codec: "json" | "proto"): UnaryProtocol {
-  const contentType = `application/${codec}`;
-  return {
-    ...{ name: "connect", isJson: codec === "json", contentType },
-    ...{ hasTrailers: false, asking: connectHeaders, extraBytes: 0 },
-    succeed(message, headers, compression) {
-      const all = { "content-type": contentType, ...headers };
-      if (compression === null || Buffer.byteLength(message) < compressMinBytes) {
-        return withLength(200, all, message);
-      }
-      const compressed = { ...all, "content-encoding": compression.name };
-      return compression
-        .compress(bytesOfMessage(message))
-        .then((body) => withLength(200, compressed, body));
-    },
-    fail(error, headers) {
-      const metadata = new globalThis.Headers();
-      mergeNonProtocolHeaders(metadata, error.metadata);
-      const type = { "content-type": "application/json" };
-      const all = { ...headers, ...Object.fromEntries(metadata), ...type };
-      return withLength(codeToHttpStatus(error.code), all, errorToJsonBytes(error, {}));
-    },
-  };
+/**
+ * The answer to a unary call that succeeded; a promise only if it is compressed.
+ * @param message proto JSON as text, or binary as bytes
+ */
+export function successOf(
+  protocol: Protocol,
+  message: Uint8Array | string,
+  given: Headers,
+  compression: Compression | null,
+): HttpResponse | Promise<HttpResponse> {
+  if (isConnectUnary(protocol)) {
+    const headers = { "content-type": protocol.contentType, ...given };
+    if (compression === null || Buffer.byteLength(message) < compressMinBytes) {
+      return withLength(200, headers, message);
+    }
+    const compressed = { ...headers, "content-encoding": compression.name };
+    return compression
+      .compress(bytesOfMessage(message))
+      .then((body) => withLength(200, compressed, body));
+  }
+  const end = protocol.end(undefined);
+  const answerOf = (envelope: EnvelopedMessage): HttpResponse => ({
+    status: 200,
+    headers: { ...envelopeHeaders(protocol, compression), ...given },
+    ...("data" in end
+      ? { body: encodeEnvelopes(envelope, end) }
+      : { body: encodeEnvelopes(envelope), trailers: end.trailers }),
+  });
+  const plain = { flags: 0, data: bytesOfMessage(message) };
+  if (compression === null) return answerOf(plain);
+  return envelopeCompress(plain, compression, compressMinBytes).then(answerOf);
+}
+
+/** The answer to a call that failed before anything was sent. It is never compressed. */
+export function failureOf(protocol: Protocol, error: ConnectError, given: Headers): HttpResponse {
+  if (isConnectUnary(protocol)) {
+    const metadata = new globalThis.Headers();
+    mergeNonProtocolHeaders(metadata, error.metadata);
+    const type = { "content-type": "application/json" };
+    const headers = { ...given, ...Object.fromEntries(metadata), ...type };
+    return withLength(codeToHttpStatus(error.code), headers, errorToJsonBytes(error, {}));
+  }
+  const headers = { ...envelopeHeaders(protocol, null), ...given };
+  const end = protocol.end(error);
+  if ("data" in end) return { status: 200, headers, body: encodeEnvelopes(end) };
+  // The trailers are sent as the only headers: after separate headers, a client would take the call
+  // as begun and not retry it (gRPC A6).
+  return { status: 200, headers: { ...headers, ...end.trailers }, body: "" };
 }
 
 function withLength(status: number, headers: Headers, body: Uint8Array | string): HttpResponse {
@@ -267,27 +266,32 @@ function withLength(status: number, headers: Headers, body: Uint8Array | string)
   return { status, headers: { ...headers, "content-length": length }, body };
 }
 
-function connectStream(codec: "json" | "proto"): StreamProtocol {
-  const serialization = createEndStreamSerialization({});
-  const protocol: StreamProtocol = {
-    ...{ name: "connect", isJson: codec === "json", contentType: `application/connect+${codec}` },
-    ...{ hasTrailers: false, asking: connectStreamHeaders },
-    ...{ extraBytes: envelopeBytes, endFlag: endStreamFlag },
-    end(error) {
-      const data = serialization.serialize({
-        metadata: new globalThis.Headers(),
-        ...(error && { error }),
-      });
-      return { flags: endStreamFlag, data };
-    },
-    fail: (error, headers) => failInEnvelope(protocol, error, headers),
+function connectUnary(codec: "json" | "proto"): Protocol {
+  return {
+    ...{ name: "connect", isJson: codec === "json", contentType: `application/${codec}` },
+    ...{ hasTrailers: false, asking: connectHeaders, extraBytes: 0, end: connectEnd },
   };
-  return protocol;
 }
 
-function grpcStream(name: "grpc" | "grpc-web", codec: "json" | "proto"): StreamProtocol {
+function connectStream(codec: "json" | "proto"): Protocol {
+  return {
+    ...{ name: "connect", isJson: codec === "json", contentType: `application/connect+${codec}` },
+    ...{ hasTrailers: false, asking: connectStreamHeaders, end: connectEnd },
+    ...{ extraBytes: envelopeBytes, endFlag: endStreamFlag },
+  };
+}
+
+const connectEnds = createEndStreamSerialization({});
+
+function connectEnd(error: ConnectError | undefined): EnvelopedMessage {
+  const metadata = new globalThis.Headers();
+  const data = connectEnds.serialize({ metadata, ...(error && { error }) });
+  return { flags: endStreamFlag, data };
+}
+
+function grpc(name: "grpc" | "grpc-web", codec: "json" | "proto"): Protocol {
   const hasTrailers = name === "grpc";
-  const protocol: StreamProtocol = {
+  return {
     ...{ name, isJson: codec === "json", contentType: `application/${name}+${codec}` },
     ...{ hasTrailers, asking: grpcHeaders, extraBytes: envelopeBytes },
     ...(!hasTrailers && { endFlag: trailerFlag }),
@@ -295,62 +299,23 @@ function grpcStream(name: "grpc" | "grpc-web", codec: "json" | "proto"): StreamP
       const trailers = error ? trailersOf(error) : succeeded;
       return hasTrailers ? { trailers } : { flags: trailerFlag, data: trailerLines(trailers) };
     },
-    fail: (error, headers) => failInEnvelope(protocol, error, headers),
-  };
-  return protocol;
-}
-
-/** An answer that has only an end. */
-function failInEnvelope(
-  protocol: StreamProtocol,
-  error: ConnectError,
-  headers: Headers,
-): HttpResponse {
-  const all = { ...envelopeHeaders(protocol, null), ...headers };
-  const end = protocol.end(error);
-  if ("data" in end) return { status: 200, headers: all, body: encodeEnvelopes(end) };
-  // The trailers are sent as the only headers: after separate headers, a client would take the call
-  // as begun and not retry it (gRPC A6).
-  return { status: 200, headers: { ...all, ...end.trailers }, body: "" };
-}
-
-/** A unary call of gRPC or gRPC-Web: a stream of one message. */
-function grpcUnary(stream: StreamProtocol): UnaryProtocol {
-  return {
-    ...stream,
-    succeed(message, headers, compression) {
-      const end = stream.end(undefined);
-      const answerOf = (envelope: EnvelopedMessage): HttpResponse => ({
-        status: 200,
-        headers: { ...envelopeHeaders(stream, compression), ...headers },
-        ...("data" in end
-          ? { body: encodeEnvelopes(envelope, end) }
-          : { body: encodeEnvelopes(envelope), trailers: end.trailers }),
-      });
-      const plain = { flags: 0, data: bytesOfMessage(message) };
-      if (compression === null) return answerOf(plain);
-      return envelopeCompress(plain, compression, compressMinBytes).then(answerOf);
-    },
   };
 }
 
-export const streamProtocols: ReadonlyMap<string, StreamProtocol> = new Map([
+const connectJson = connectUnary("json");
+
+/** By content type. */
+const protocols: ReadonlyMap<string, Protocol> = new Map([
+  ["application/json", connectJson],
+  ["application/proto", connectUnary("proto")],
   ["application/connect+json", connectStream("json")],
   ["application/connect+proto", connectStream("proto")],
-  ["application/grpc", grpcStream("grpc", "proto")],
-  ["application/grpc+proto", grpcStream("grpc", "proto")],
-  ["application/grpc+json", grpcStream("grpc", "json")],
-  ["application/grpc-web", grpcStream("grpc-web", "proto")],
-  ["application/grpc-web+proto", grpcStream("grpc-web", "proto")],
-  ["application/grpc-web+json", grpcStream("grpc-web", "json")],
-]);
-
-export const unaryProtocols: ReadonlyMap<string, UnaryProtocol> = new Map([
-  ["application/json", connectUnary("json")],
-  ["application/proto", connectUnary("proto")],
-  ...[...streamProtocols]
-    .filter(([, { name }]) => name !== "connect")
-    .map(([type, stream]) => [type, grpcUnary(stream)] as const),
+  ["application/grpc", grpc("grpc", "proto")],
+  ["application/grpc+proto", grpc("grpc", "proto")],
+  ["application/grpc+json", grpc("grpc", "json")],
+  ["application/grpc-web", grpc("grpc-web", "proto")],
+  ["application/grpc-web+proto", grpc("grpc-web", "proto")],
+  ["application/grpc-web+json", grpc("grpc-web", "json")],
 ]);
 
 function bytesOfMessage(message: Uint8Array | string): Uint8Array {

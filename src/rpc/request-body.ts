@@ -16,7 +16,6 @@ import { intakeLimits } from "../net/intake-limits.ts";
 import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { compressionNotNamed } from "./errors.ts";
-import type { Protocol } from "./protocols.ts";
 import type { ArrivedCall, ServedMethod } from "./served-call.ts";
 
 /**
@@ -27,7 +26,7 @@ import type { ArrivedCall, ServedMethod } from "./served-call.ts";
  * @throws GatewayError RESOURCE_EXHAUSTED if it is too large
  */
 export async function receiveBody(
-  { head, method, slot, options }: ArrivedCall<Protocol>,
+  { head, method, slot, options }: ArrivedCall,
   maxBytes: number,
 ): Promise<Buffer> {
   const limits = { maxBytes, timeoutMs: options.limits.requestTimeoutMs, slot };
@@ -48,10 +47,7 @@ function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
  * functions have to refuse in their words.
  * @throws GatewayError or ConnectError for a body that is malformed or beyond the limits
  */
-export async function decodeUnusual(
-  body: Buffer,
-  arrived: ArrivedCall<Protocol>,
-): Promise<Message> {
+export async function decodeUnusual(body: Buffer, arrived: ArrivedCall): Promise<Message> {
   const { asked, method, head, options } = arrived;
   // The caller may have been identified after the call's turn, and to decompress takes milliseconds.
   if (asked.encoding) await options.intake.turn(head.connection);
@@ -80,17 +76,14 @@ function wrongNumber(what: string): GatewayError {
  * The requests of a stream of them, each as it arrives. It throws as `decodeUnusual` does, and the
  * signal's reason when that aborts.
  */
-export function messagesOf(
-  arrived: ArrivedCall<Protocol>,
-  signal: AbortSignal,
-): AsyncIterable<Message> {
+export function messagesOf(arrived: ArrivedCall, signal: AbortSignal): AsyncIterable<Message> {
   return decodeEnvelopes(piecesOf(arrived, signal), arrived);
 }
 
 /** Decodes the messages of a body by Connect's own functions, which word the refusals. */
 function decodeEnvelopes(
   pieces: AsyncIterable<Uint8Array>,
-  arrived: ArrivedCall<Protocol>,
+  arrived: ArrivedCall,
 ): AsyncIterable<Message> {
   const { asked, method } = arrived;
   const { isJson, endFlag } = asked.protocol;
@@ -113,10 +106,7 @@ function decodeEnvelopes(
  * A message, decompressed within the limits of memory.
  * @throws GatewayError RESOURCE_EXHAUSTED if it grows beyond them
  */
-function decompressed(
-  { method, asked }: ArrivedCall<Protocol>,
-  bytes: Uint8Array,
-): Uint8Array<ArrayBuffer> {
+function decompressed({ method, asked }: ArrivedCall, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const { freeBytes, ratio, addressMessageBytes } = intakeLimits;
   const { readMaxBytes } = method;
   const maxBytes = asked.query ? Math.min(readMaxBytes, addressMessageBytes) : readMaxBytes;
@@ -153,7 +143,7 @@ export function messageOfQuery(query: URLSearchParams): Buffer {
 
 /** The pieces of a body of many messages, all together within a limit. */
 async function* piecesOf(
-  { head, method }: ArrivedCall<Protocol>,
+  { head, method }: ArrivedCall,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   head.proceed();

@@ -6,13 +6,7 @@ import { emptyResponse, isAuthority, type RequestHead } from "../net/request-hea
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { toConnectError } from "./errors.ts";
 import { limitOpenStreams } from "./open-streams.ts";
-import {
-  anyProtocolOf,
-  askedTimeoutMs,
-  type Protocol,
-  streamRequestOf,
-  unaryRequestOf,
-} from "./protocols.ts";
+import { anyProtocolOf, askedBy, askedTimeoutMs, failureOf, type Protocol } from "./protocols.ts";
 import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
 import { serveUnary } from "./unary-path.ts";
@@ -93,9 +87,9 @@ export function createRequestListener(options: ListenerOptions): (head: RequestH
  * response that succeeds
  */
 function createRefusal(error: GatewayError, status?: number): (head: RequestHead) => void {
-  const answerIn = oncePer(({ fail, extraBytes }: Protocol) => {
-    const answer = fail(toConnectError(error), {});
-    return status !== undefined && extraBytes === 0 ? { ...answer, status } : answer;
+  const answerIn = oncePer((protocol: Protocol) => {
+    const answer = failureOf(protocol, toConnectError(error), {});
+    return status !== undefined && protocol.extraBytes === 0 ? { ...answer, status } : answer;
   });
   return (head) => head.answer(answerIn(anyProtocolOf(head.headers["content-type"])));
 }
@@ -118,12 +112,9 @@ async function serve(
   if (!method.allowedMethods.includes(head.method)) {
     return refuse(405, { allow: method.allowedMethods.join(", ") });
   }
-  if (isUnary) {
-    const asked = unaryRequestOf(head, method);
-    return asked ? serveUnary({ method, head, asked, slot, options }) : refuse(415);
-  }
-  const asked = streamRequestOf(head, method);
-  return asked ? serveStream({ method, head, asked, slot, options }) : refuse(415);
+  const asked = askedBy(head, isUnary, method);
+  if (!asked) return refuse(415);
+  return (isUnary ? serveUnary : serveStream)({ method, head, asked, slot, options });
 
   function refuse(status: number, headers: Readonly<Record<string, string>> = {}): void {
     slot.leave();

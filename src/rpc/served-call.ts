@@ -17,7 +17,7 @@ import { activeSpan, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { type RecordedCall, recordCall } from "./call-record.ts";
 import { toGatewayError } from "./errors.ts";
 import type { RpcLimits } from "./limits.ts";
-import type { Asked, Granted, Protocol } from "./protocols.ts";
+import type { Asked, Granted } from "./protocols.ts";
 
 /** Identifies the caller by a request's headers. @throws GatewayError for a caller it refuses */
 export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
@@ -86,10 +86,10 @@ export type OpenCall = Pick<ServedCall, "signal">;
 export type AnswerHeaders = Record<string, string>;
 
 /** A call whose headers were read. */
-export interface ArrivedCall<Of extends Protocol> {
+export interface ArrivedCall {
   readonly method: ServedMethod;
   readonly head: RequestHead;
-  readonly asked: Asked<Of>;
+  readonly asked: Asked;
   /** Given back already if the call is a stream. */
   readonly slot: Slot;
   readonly options: ServingOptions;
@@ -117,7 +117,7 @@ export class ServedCall implements RecordedCall {
   #headers: IncomingHttpHeaders | undefined;
 
   constructor(
-    { head, method: { method, isOpen, lastsMs }, asked, options }: ArrivedCall<Protocol>,
+    { head, method: { method, isOpen, lastsMs }, asked, options }: ArrivedCall,
     answerHeaders: AnswerHeaders,
   ) {
     const { timeoutMs, protocol } = asked;

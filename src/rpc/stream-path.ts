@@ -11,7 +11,7 @@ import type { Outlet, RequestHead } from "../net/request-head.ts";
 import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import { envelope, envelopeHeaders, type StreamProtocol } from "./protocols.ts";
+import { envelope, envelopeHeaders, type Protocol } from "./protocols.ts";
 import {
   type AnswerHeaders,
   type ArrivedCall,
@@ -26,7 +26,7 @@ import {
  * An idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` compares the answers
  * with theirs.
  */
-export async function serveStream(arrived: ArrivedCall<StreamProtocol>): Promise<void> {
+export async function serveStream(arrived: ArrivedCall): Promise<void> {
   const headers: AnswerHeaders = {};
   const answer = new StreamAnswer(arrived, headers);
   const served = new ServedCall(arrived, headers);
@@ -81,7 +81,7 @@ function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void 
 
 /** The answer of one stream: headers, messages, end. */
 class StreamAnswer {
-  readonly #protocol: StreamProtocol;
+  readonly #protocol: Protocol;
   readonly #encoder: StreamEncoder;
   /** Whether the request's body is still read while the answer is written. */
   readonly #readsOn: boolean;
@@ -90,7 +90,7 @@ class StreamAnswer {
   #headers: AnswerHeaders;
   #outlet: Outlet | undefined;
 
-  constructor({ head, method, asked }: ArrivedCall<StreamProtocol>, headers: AnswerHeaders) {
+  constructor({ head, method, asked }: ArrivedCall, headers: AnswerHeaders) {
     const { protocol, compression } = asked;
     this.#head = head;
     this.#protocol = protocol;

@@ -4,7 +4,7 @@ import { turnEnd } from "../net/turn-end.ts";
 import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import type { UnaryProtocol } from "./protocols.ts";
+import { failureOf, successOf } from "./protocols.ts";
 import {
   type AnswerHeaders,
   type ArrivedCall,
@@ -17,7 +17,7 @@ import {
  * handlers take the same steps by pipelines of iterators and web streams;
  * `test/rpc/unary-path.test.ts` compares the answers with theirs.
  */
-export async function serveUnary(arrived: ArrivedCall<UnaryProtocol>): Promise<void> {
+export async function serveUnary(arrived: ArrivedCall): Promise<void> {
   const { method, head, slot } = arrived;
   const { protocol, compression } = arrived.asked;
   const headers: AnswerHeaders = {};
@@ -36,8 +36,8 @@ export async function serveUnary(arrived: ArrivedCall<UnaryProtocol>): Promise<v
   served.end(failure);
   const language = method.isOpen ? undefined : served.get("accept-language");
   const answer = failure
-    ? protocol.fail(toConnectError(failure, language), headers)
-    : protocol.succeed(output, headers, compression);
+    ? failureOf(protocol, toConnectError(failure, language), headers)
+    : successOf(protocol, output, headers, compression);
   const ready = answer instanceof Promise ? await answer : answer;
   await turnEnd();
   head.send(ready);
