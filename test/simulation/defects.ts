@@ -367,8 +367,8 @@ export const defects = defectsIn({
       shownBy: "a payment failed, and the answer to the next call, which waits, is lost",
     },
     "a call waits though nobody asked it to": {
-      line: "if (until === WaitUntil.UNSPECIFIED) return",
-      instead: "if (until > WaitUntil.SETTLED) return",
+      line: "const waits = until !== WaitUntil.UNSPECIFIED;",
+      instead: "const waits = until >= WaitUntil.UNSPECIFIED;",
       brokenChecks: ["answered late"],
       shownBy: "a confirmation is answered as pending while somebody asks",
     },
