@@ -57,7 +57,7 @@ export function createAdminServer(options: AdminOptions): Server {
     connectionsCheckingInterval: 5_000,
   };
   const { counts, intake, onCut } = options;
-  const bodyOf = (request: IncomingMessage) => intake.bodyOf(request, onCut);
+  const bodyOf: BodyOf = (request, response) => intake.bodyOf(request, response, onCut);
   const server = createServer(serverOptions, (request, response) => {
     if (!passes(request, response)) return;
     response.setHeaders(commonHeaders);
@@ -72,7 +72,7 @@ export function createAdminServer(options: AdminOptions): Server {
 }
 
 /** Begins to count a request's body. */
-type BodyOf = (request: IncomingMessage) => Body;
+type BodyOf = (request: IncomingMessage, response: ServerResponse) => Body;
 
 async function answer(
   options: AdminOptions,
@@ -155,7 +155,7 @@ async function answerOperator(
     graphql(request, response);
     return undefined;
   }
-  const incoming = bodyOf(request);
+  const incoming = bodyOf(request, response);
   try {
     const operator = await operatorOf(request);
     const method = methodOf(request);

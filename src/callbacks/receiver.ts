@@ -73,7 +73,7 @@ export function createCallbackHandler(
 
   return function handle(req, res) {
     const startedMs = performance.now();
-    const body = intake.bodyOf(req, onCut);
+    const body = intake.bodyOf(req, res, onCut);
     const requestId = requestIdOf(req.headers[requestIdHeader]?.toString());
     res.setHeader(requestIdHeader, requestId);
     const span = startSpan(tracing, req);

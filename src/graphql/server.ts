@@ -186,7 +186,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
-      const incoming = intake.bodyOf(request, onCut);
+      const incoming = intake.bodyOf(request, response, onCut);
       const respond = (operation: Operation) => respondByGraphql(request, incoming, operation);
       enter({ request, response, respond }, () => startOperationSpan(tracing, request));
     },

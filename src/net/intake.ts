@@ -1,4 +1,4 @@
-import { IncomingMessage } from "node:http";
+import { IncomingMessage, type ServerResponse } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import { GatewayError } from "../errors.ts";
 import type { Admission, Slot } from "./admission.ts";
@@ -19,6 +19,8 @@ import { ReadTurns } from "./read-turns.ts";
 const freePieces = 4;
 
 export type Source = IncomingMessage | ServerHttp2Stream;
+/** The stream that a response's body is written to. */
+export type Outlet = ServerResponse | ServerHttp2Stream;
 
 /** How a body ended: whole, or why it was not read to its end. */
 export type Received = Buffer | Unread;
@@ -64,16 +66,17 @@ export class Intake {
 
   /**
    * Begins to hold a request's body, as its headers arrive.
+   * @param call closes when the request is over, whether it was answered or not
    * @param cut ends the connection if its client sends bodies in too many small pieces
    */
-  body(source: Source, connection: object, cut: () => void): Body {
-    return new Body(source, connection, cut, this);
+  body(source: Source, call: Outlet, connection: object, cut: () => void): Body {
+    return new Body(source, call, connection, cut, this);
   }
 
   /** The same for a request by HTTP/1.1, whose connection is destroyed then. */
-  bodyOf(request: IncomingMessage, onCut: OnCut): Body {
+  bodyOf(request: IncomingMessage, response: ServerResponse, onCut: OnCut): Body {
     const { socket } = request;
-    return this.body(request, socket, () => {
+    return this.body(request, response, socket, () => {
       onCut("small_pieces");
       socket.destroy();
     });
@@ -123,6 +126,7 @@ const overheadBytes = 1_024;
 /** The body of one request. It is kept in one buffer, which counts as what it takes. */
 export class Body implements Droppable {
   readonly #source: Source;
+  readonly #call: Outlet;
   readonly #connection: object;
   readonly #cut: () => void;
   readonly #intake: Intake;
@@ -140,8 +144,9 @@ export class Body implements Droppable {
   #ended: "whole" | Unread | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(source: Source, connection: object, cut: () => void, intake: Intake) {
+  constructor(source: Source, call: Outlet, connection: object, cut: () => void, intake: Intake) {
     this.#source = source;
+    this.#call = call;
     this.#connection = connection;
     this.#cut = cut;
     this.#intake = intake;
@@ -262,10 +267,15 @@ export class Body implements Droppable {
 
   readonly #onEnd = () => this.#end("whole");
   readonly #onGone = () => this.#end("gone");
+  /** Of a call that was refused, or whose client left before its turn, nobody takes the body. */
+  readonly #onOver = () => this.discard();
 
   /** Counts the memory of the body. Returns false if it was dropped for it. */
   #count(bytes: number): boolean {
-    this.#buffered ??= this.#intake.budget.open(this.#connection, this);
+    if (!this.#buffered) {
+      this.#buffered = this.#intake.budget.open(this.#connection, this);
+      this.#call.on("close", this.#onOver);
+    }
     this.#buffered.grow(bytes - this.#counted);
     this.#counted = bytes;
     return this.#ended === undefined;
@@ -278,6 +288,7 @@ export class Body implements Droppable {
   }
 
   #free(): void {
+    if (this.#buffered) this.#call.off("close", this.#onOver);
     this.#buffered?.close();
     this.#buffered = undefined;
     this.#counted = 0;

@@ -74,7 +74,7 @@ export function createOnePort(options: OnePortOptions) {
         if (!acceptor.listening) setImmediate(() => h1.closeIdleConnections());
       });
       const age = ages.get(request.socket);
-      const body = intake.bodyOf(request, onCut);
+      const body = intake.bodyOf(request, response, onCut);
       const isLast = () => !keepsAlive || age?.isOld === true;
       options.listener(headOfHttp1(request, response, body, age?.ending, isLast));
     },
@@ -104,7 +104,7 @@ export function createOnePort(options: OnePortOptions) {
     const session = stream.session as http2.ServerHttp2Session | undefined;
     if (!session || stream.destroyed) return;
     unread.watch(stream);
-    const body = intake.body(stream, session, () => guard.cut(session, "small_pieces"));
+    const body = intake.body(stream, stream, session, () => guard.cut(session, "small_pieces"));
     const ending = ages.get(session)?.ending;
     options.listener(headOfHttp2(stream, session, headers, body, ending));
   });

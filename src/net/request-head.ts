@@ -1,9 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { Body, BodyLimits, Received } from "./intake.ts";
-
-/** The stream that a response's body is written to. */
-export type Outlet = ServerResponse | ServerHttp2Stream;
+import type { Body, BodyLimits, Outlet, Received } from "./intake.ts";
 
 /**
  * A request whose headers have arrived. Most of a request's cost is in the objects that read and

@@ -22,8 +22,8 @@ async function cutInEachTurn(t: import("node:test").TestContext, isShared: boole
     socket.destroy();
     cuts[cuts.length - 1]! += 1;
   };
-  const server = createServer(http1Options, (request) => {
-    intake.body(request, request.socket, () => cut(request.socket));
+  const server = createServer(http1Options, (request, response) => {
+    intake.body(request, response, request.socket, () => cut(request.socket));
     begun += 1;
     if (begun === count) server.emit("begun");
   });

@@ -17,7 +17,7 @@ async function serving(t: TestContext, serve: (head: RequestHead) => void) {
     const head = headOfHttp1(
       request,
       response,
-      intake.body(request, request.socket, () => {}),
+      intake.body(request, response, request.socket, () => {}),
     );
     setImmediate(() => serve(head));
   });

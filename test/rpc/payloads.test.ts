@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import http from "node:http";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { GatewayError } from "../../src/errors.ts";
 import { defaultLimits } from "../../src/rpc/limits.ts";
 import { ask } from "../ask.ts";
 import { openIntake } from "../net/open-intake.ts";
+import { until } from "../until.ts";
 import { answers, getPaymentPath, http2Call, known, start } from "./start.ts";
 
 /* `unary-path.test.ts` and `stream-path.test.ts` have compression and limits in every protocol. */
@@ -49,6 +52,36 @@ test("compressed messages that come together take no more memory than they hold"
   const statuses = await Promise.all(Array.from({ length: 100 }, call));
   session.destroy();
   assert.deepEqual(new Set(statuses), new Set([200]));
+});
+
+test("a body that nobody takes is let go of when its call is over", async () => {
+  const intake = openIntake();
+  const waiting: (() => void)[] = [];
+  const identify = async (headers: Pick<Headers, "get">) => {
+    if (headers.get("authorization") === "later") await new Promise<void>((r) => waiting.push(r));
+    throw new GatewayError("UNAUTHENTICATED", "nobody");
+  };
+  await using started = await start(answers, { intake, identify });
+  const session = http2.connect(started.url);
+  const body = JSON.stringify({ external_id: "x".repeat(5_000) });
+  const byHttp2 = () => session.request(http2Call("GetPayment", { authorization: "later" }));
+  // Refused behind its body, by each version of HTTP.
+  const refused = byHttp2().end(body);
+  const chunked = http.request(started.url + getPaymentPath, {
+    method: "POST",
+    headers: { authorization: "later", "content-type": "application/json" },
+  });
+  chunked.write(body);
+  chunked.end();
+  // Its client leaves before it is refused.
+  const left = byHttp2().end(body);
+  await until(() => waiting.length === 3 && intake.budget.bytes > 15_000);
+  left.close(http2.constants.NGHTTP2_CANCEL);
+  for (const go of waiting) go();
+  const [response] = await once(chunked, "response");
+  await Promise.all([once(refused.resume(), "close"), once(response.resume(), "close")]);
+  await until(() => intake.budget.bytes === 0);
+  session.destroy();
 });
 
 /* `unary-path.test.ts` and `stream-path.test.ts` send it as it is, by every protocol. */

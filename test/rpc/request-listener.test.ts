@@ -49,13 +49,13 @@ type Listener = ReturnType<typeof createRequestListener>;
 const servers = {
   "1.1": (listener: Listener) =>
     http.createServer((request, response) => {
-      const body = intake.body(request, request.socket, () => {});
+      const body = intake.body(request, response, request.socket, () => {});
       listener(headOfHttp1(request, response, body));
     }),
   "2": (listener: Listener) =>
     http2.createServer().on("stream", (stream, headers) => {
       const session = stream.session as http2.ServerHttp2Session;
-      const body = intake.body(stream, session, () => {});
+      const body = intake.body(stream, stream, session, () => {});
       listener(headOfHttp2(stream, session, headers, body));
     }),
 };
