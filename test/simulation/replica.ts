@@ -128,7 +128,7 @@ export class Replica {
       }) as unknown as IncomingMessage;
       let answered = 503;
       const response = {
-        ...{ headersSent: false, setHeader() {}, write() {} },
+        ...{ headersSent: false, setHeader() {}, write() {}, on() {}, off() {} },
         writeHead(status: number) {
           answered = status;
           return response;
