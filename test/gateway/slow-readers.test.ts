@@ -117,7 +117,7 @@ function core() {
     /** Resolves once the edge takes no more events, since its client does not read. */
     async stalled() {
       let last = -1;
-      for (let looks = 0; looks < 20; looks++) {
+      for (let looks = 0; looks < 100; looks++) {
         if (yielded !== last) looks = 0;
         last = yielded;
         await new Promise((resolve) => setTimeout(resolve, 5));
