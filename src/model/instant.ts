@@ -12,8 +12,25 @@ export function writeInstant({ seconds, nanos }: Timestamp): string | undefined 
   const whole = Number(seconds);
   if (!(whole >= firstSecond && whole <= lastSecond)) return undefined;
   if (!(Number.isInteger(nanos) && nanos >= 0 && nanos < 1e9)) return undefined;
-  const toTheSecond = new Date(whole * 1_000).toISOString().slice(0, "0000-00-00T00:00:00".length);
-  return `${toTheSecond}${fractionText(nanos)}Z`;
+  const day = Math.floor(whole / 86_400);
+  const ofDay = whole - day * 86_400;
+  const hours = twoDigits(Math.floor(ofDay / 3_600));
+  const minutes = twoDigits(Math.floor(ofDay / 60) % 60);
+  return `${dayText(day)}T${hours}:${minutes}:${twoDigits(ofDay % 60)}${fractionText(nanos)}Z`;
+}
+
+/** Cached texts of days by day since 1970: timestamps rarely span more than a few days. */
+const textsOfDays = new Map<number, string>();
+const maxDays = 1_000;
+
+function dayText(day: number): string {
+  let text = textsOfDays.get(day);
+  if (text === undefined) {
+    text = new Date(day * 86_400_000).toISOString().slice(0, "0000-00-00".length);
+    if (textsOfDays.size >= maxDays) textsOfDays.clear();
+    textsOfDays.set(day, text);
+  }
+  return text;
 }
 
 function fractionText(nanos: number): string {
@@ -21,4 +38,8 @@ function fractionText(nanos: number): string {
   const digits = String(nanos).padStart(9, "0");
   if (digits.endsWith("000000")) return `.${digits.slice(0, 3)}`;
   return digits.endsWith("000") ? `.${digits.slice(0, 6)}` : `.${digits}`;
+}
+
+function twoDigits(number: number): string {
+  return number < 10 ? `0${number}` : String(number);
 }
