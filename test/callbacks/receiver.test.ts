@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, it } from "node:test";
 import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
-import { overridden } from "../../src/collections/overridden.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
@@ -12,6 +11,7 @@ import { connected } from "../ask.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { steps } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
+import { overridden } from "../overridden.ts";
 import { until } from "../until.ts";
 import { account, startReceiver } from "./harness.ts";
 

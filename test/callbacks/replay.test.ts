@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { replay } from "../../src/callbacks/replay.ts";
-import { overridden } from "../../src/collections/overridden.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
@@ -9,6 +8,7 @@ import type { Kind } from "../../src/model/kinds.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { steps } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
+import { overridden } from "../overridden.ts";
 
 const understood =
   '{"external_id":"order-1","operation":"payment","details":{"payment_id":"p","status":"success"}}';

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { overridden } from "../../src/collections/overridden.ts";
 import { listKnown } from "../../src/core/list-known.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
@@ -9,6 +8,7 @@ import { ListPaymentsRequestSchema } from "../../src/gen/payments/v1/payment_ser
 import { UnreadableRecord } from "../../src/ledger/record.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
+import { overridden } from "../overridden.ts";
 import { account, callOf } from "./rig.ts";
 
 test("a record that cannot be read is missing in a list, and keeps nothing else out of it", async () => {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { overridden } from "../../src/collections/overridden.ts";
 import type { Context } from "../../src/core/context.ts";
 import type { Call } from "../../src/core/core.ts";
 import { moneyAnswer } from "../../src/core/money-answer.ts";
@@ -18,6 +17,7 @@ import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
 import { newCall, started } from "../ledger/new-call.ts";
+import { overridden } from "../overridden.ts";
 import { account, callOf } from "./rig.ts";
 
 const about = { account, kind: EventKind.PAYMENT, externalId: "order-1" };

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { overridden } from "../../src/collections/overridden.ts";
 import type { Call } from "../../src/core/core.ts";
 import { follow, stream, watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
@@ -15,6 +14,7 @@ import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { cursors, payment, stateOn, step, steps, type Told, take } from "../ledger/entries.ts";
 import { newCall, started } from "../ledger/new-call.ts";
+import { overridden } from "../overridden.ts";
 
 const account = "default";
 const externalId = "order-1";

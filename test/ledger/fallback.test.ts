@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { overridden } from "../../src/collections/overridden.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../src/ledger/calls.ts";
 import { markOfRefusal } from "../../src/ledger/evidence.ts";
@@ -12,6 +11,7 @@ import { storeAway } from "../../src/redis/ask.ts";
 import type { AccountKernel, Commit, Kernel } from "../../src/stores/kernel.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
 import { openCalls } from "../open-calls.ts";
+import { overridden } from "../overridden.ts";
 import { payment } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
-import { overridden } from "../../src/collections/overridden.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { createCauses } from "../../src/ledger/cause-of.ts";
@@ -16,6 +15,7 @@ import {
 import { reportTo } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { overridden } from "../overridden.ts";
 import { createMemoryLedger } from "./create.ts";
 import { payment, payout } from "./entries.ts";
 

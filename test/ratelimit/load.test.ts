@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { overridden } from "../../src/collections/overridden.ts";
 import { ofSuite } from "../of-suite.ts";
+import { overridden } from "../overridden.ts";
 import { seeded } from "../random.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import {

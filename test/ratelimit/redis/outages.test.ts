@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { overridden } from "../../../src/collections/overridden.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { ofSuite } from "../../of-suite.ts";
+import { overridden } from "../../overridden.ts";
 import { seeded } from "../../random.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { overridden } from "../../../src/collections/overridden.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";
+import { overridden } from "../../overridden.ts";
 import { until } from "../../until.ts";
 import type { VirtualClock } from "../virtual-clock.ts";
 

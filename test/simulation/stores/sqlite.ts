@@ -1,7 +1,6 @@
 import { EventEmitter } from "node:events";
 import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
-import { overridden } from "../../../src/collections/overridden.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
@@ -15,6 +14,7 @@ import type { Opened, Operations, Reply, Request } from "../../../src/stores/sql
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { StoreWorker, withProbe } from "../../../src/stores/sqlite/worker.ts";
+import { overridden } from "../../overridden.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
 import { localBuckets } from "./memory.ts";

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { overridden } from "../../../src/collections/overridden.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { StoreWorker } from "../../../src/stores/sqlite/worker.ts";
+import { overridden } from "../../overridden.ts";
 import { freshDirectory } from "./directories.ts";
 
 const operations = new URL("./test-operations.ts", import.meta.url);
