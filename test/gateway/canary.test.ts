@@ -111,7 +111,7 @@ function environment(): Record<string, string> {
     UPSTREAM_TIMEOUT: "150ms",
     WATCH_TOKEN_SECRET: secrets.watchSecret,
     RATE_LIMIT_INITIAL: "100000",
-    RATE_LIMIT_MAX_WAIT: "50ms",
+    RATE_LIMIT_MAX_WAIT: "1s",
     ...accessEnv(files, [{ name: "shop", key: secrets.apiKey, scopes }], signing),
     LOG_LEVEL: "trace",
     ...tracedBy(collector),
