@@ -52,17 +52,34 @@ export function soleNumber(text: string, name: string): string | undefined {
 const numberBehind = /[ \t\r\n]*:[ \t\r\n]*(-?\d[\d.eE+-]*)/y;
 
 /**
- * Reads a JSON text with each number as a string of its own text, so that it keeps every digit. A
- * reviver takes several times as long as a plain `JSON.parse`.
+ * Reads a JSON text with each number as a string of its own text, so that it keeps every digit. The
+ * text must be valid JSON. A reviver of `JSON.parse` takes three times as long.
  */
 export function parseWithNumberTexts(text: string): unknown {
-  return parseWithSources(text, (_key, value, { source }) =>
-    typeof value === "number" ? source : value,
-  );
+  let quoted = "";
+  let copiedTo = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] as string;
+    if (character === '"') {
+      at = endOfString(text, at);
+    } else if (character === "-" || (character >= "0" && character <= "9")) {
+      const from = at;
+      while (numberCharacters.includes(text[at + 1] ?? " ")) at++;
+      quoted += `${text.slice(copiedTo, from)}"${text.slice(from, at + 1)}"`;
+      copiedTo = at + 1;
+    }
+  }
+  return JSON.parse(quoted + text.slice(copiedTo));
 }
 
-/** The types of TypeScript's library lack the third argument of a reviver. */
-const parseWithSources = JSON.parse as (
-  text: string,
-  reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
-) => unknown;
+const numberCharacters = "0123456789.eE+-";
+
+/** The place of the quotation mark that ends the string which begins at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let end = start; ; ) {
+    end = text.indexOf('"', end + 1);
+    let backslashes = 0;
+    while (text[end - 1 - backslashes] === "\\") backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+}
