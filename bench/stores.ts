@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EventLog } from "../src/ledger/log.ts";
+import type { Ledger } from "../src/ledger/ledger.ts";
 import { createMemoryLedger } from "../test/ledger/create.ts";
 import { payment } from "../test/ledger/entries.ts";
 import { replica } from "../test/ledger/redis/rig.ts";
@@ -78,11 +78,11 @@ async function onRedis(
 }
 
 interface Opened {
-  readonly log: EventLog;
+  readonly log: Ledger;
   close(): Promise<void>;
 }
 
-async function measure(log: EventLog, count: number, run: string): Promise<string> {
+async function measure(log: Ledger, count: number, run: string): Promise<string> {
   const waits: number[] = [];
   const end = performance.now() + durationMs;
   const send = async (sender: number) => {

@@ -1,9 +1,10 @@
-import type { Intent, IntentStore } from "../src/ledger/intents.ts";
+import type { Intent } from "../src/ledger/intents.ts";
+import type { Ledger } from "../src/ledger/ledger.ts";
 
 /** The calls of an external_id that are open. */
 export async function openCalls(
-  store: Pick<IntentStore, "known">,
-  ...of: Parameters<IntentStore["known"]>
+  store: Pick<Ledger, "known">,
+  ...of: Parameters<Ledger["known"]>
 ): Promise<readonly Intent[]> {
   return (await store.known(...of)).intents;
 }

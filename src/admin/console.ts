@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import * as z from "zod";
 import { ofAccount } from "../errors.ts";
 import type { Intent } from "../ledger/intents.ts";
-import type { EventLog } from "../ledger/log.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { kindNames, kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Activities } from "./activity.ts";
@@ -27,7 +27,7 @@ import type { SandboxActions } from "./sandbox-actions.ts";
 export interface ConsoleOptions extends PaymentActionsOptions {
   readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
   readonly activities: Activities;
-  readonly log: EventLog;
+  readonly ledger: Ledger;
   /** Whether operators need credentials. */
   readonly authenticated: boolean;
   readonly notReady: () => readonly string[];
@@ -40,7 +40,7 @@ export interface ConsoleOptions extends PaymentActionsOptions {
 
 /** What the operator's page shows and does: the JSON of `console-api.ts`. */
 export function createConsole(options: ConsoleOptions) {
-  const { accounts, activities, log, intents, reconciler, sandbox } = options;
+  const { accounts, activities, ledger, reconciler, sandbox } = options;
   const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
 
@@ -66,15 +66,15 @@ export function createConsole(options: ConsoleOptions) {
   async function history(account: string, query: URLSearchParams): Promise<History> {
     const { kind, external_id: externalId } = readQuery(historyQuery, query);
     const [history, calls] = await Promise.all([
-      historyOf({ log, intents }, account, kind, externalId),
-      openCallsOf(intents, account, kind, externalId),
+      historyOf(ledger, account, kind, externalId),
+      openCallsOf(ledger, account, kind, externalId),
     ]);
     return { ...history, calls: calls.map(openCallView) };
   }
 
   /** Calls that move money whose outcome is unknown, or whose payment is pending. */
   async function calls(account: string): Promise<Calls> {
-    const { intents: open, total } = await intents.unsettled(account, maxOpenCalls);
+    const { intents: open, total } = await ledger.unsettled(account, maxOpenCalls);
     return { nowMs: Date.now(), total, calls: open.map(openCallView) };
   }
 
@@ -89,7 +89,7 @@ export function createConsole(options: ConsoleOptions) {
       ({ accounts }): Session => ({
         accounts,
         authenticated: options.authenticated,
-        durable: log.durable,
+        durable: ledger.durable,
         reconciler,
         links: { ...options.links(), docs: docsPath },
       }),
@@ -98,7 +98,7 @@ export function createConsole(options: ConsoleOptions) {
     [
       "/api/start",
       ofOne(async (account): Promise<Start> => {
-        return { after: await log.cursorBefore(account, eventsAtFirst) };
+        return { after: await ledger.cursorBefore(account, eventsAtFirst) };
       }),
     ],
     ["/api/history", ofOne(history)],

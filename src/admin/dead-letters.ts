@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { type Replayed, replay } from "../callbacks/replay.ts";
 import type { StoredDeadLetter } from "../ledger/dead-letter.ts";
-import type { EventLog } from "../ledger/log.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { Report } from "../report.ts";
@@ -20,14 +20,14 @@ export interface DeadLetterQuery {
 }
 
 /** What an operator can do about callbacks that were not understood, of all accounts. */
-export function createDeadLetters(log: EventLog, report: Report, payoutEnds?: PayoutEnds) {
+export function createDeadLetters(ledger: Ledger, report: Report, payoutEnds?: PayoutEnds) {
   return {
     /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */
     async list(query: DeadLetterQuery): Promise<DeadLetterPage> {
       const { account, limit, newestFirst, cursor: behind } = query;
-      const total = await log.letters.countDeadLetters(account);
+      const total = await ledger.letters.countDeadLetters(account);
       const found: StoredDeadLetter[] = [];
-      for await (const letter of log.letters.deadLetters(account, { newestFirst, behind })) {
+      for await (const letter of ledger.letters.deadLetters(account, { newestFirst, behind })) {
         if (found.push(letter) > limit) break;
       }
       const page = found.slice(0, limit);
@@ -43,18 +43,18 @@ export function createDeadLetters(log: EventLog, report: Report, payoutEnds?: Pa
       id: string,
       isRaw: boolean,
     ): Promise<DeadLetterDetails | undefined> {
-      const letter = await log.letters.deadLetter(account, id);
+      const letter = await ledger.letters.deadLetter(account, id);
       if (!letter) return undefined;
       const { body } = letter;
       return { ...viewOf(account, letter), text: textOf(letter), body: isRaw ? body : undefined };
     },
     /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
     replay: (account: string, id: string): Promise<Replayed> =>
-      replay(log, account, id, payoutEnds),
+      replay(ledger, account, id, payoutEnds),
     /** Deletes a letter for good. @returns whether it existed */
     async discard(account: string, id: string, operator: string): Promise<boolean> {
-      const letter = await log.letters.deadLetter(account, id);
-      if (!letter || !(await log.letters.removeDeadLetter(account, id))) return false;
+      const letter = await ledger.letters.deadLetter(account, id);
+      if (!letter || !(await ledger.letters.removeDeadLetter(account, id))) return false;
       report("letterDiscarded", { operator, letter: viewOf(account, letter) });
       return true;
     },

@@ -8,8 +8,9 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import type { Intent, IntentStore } from "../ledger/intents.ts";
-import type { EventLog, Fact } from "../ledger/log.ts";
+import type { Intent } from "../ledger/intents.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Fact } from "../ledger/log.ts";
 import { explained, standingOf, unsettledOf } from "../ledger/open-calls.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
@@ -21,15 +22,15 @@ import type { History, HistoryEvent, OperationState } from "./console-api.ts";
 
 /** All that is known of a payment or payout but its open calls, with secrets masked. */
 export async function historyOf(
-  { log, intents }: { readonly log: EventLog; readonly intents: IntentStore },
+  ledger: Ledger,
   account: string,
   name: KindName,
   externalId: string,
 ): Promise<Omit<History, "calls">> {
   const kind = kindNamed(name);
   const [events, known] = await Promise.all([
-    log.history(account, kind, externalId, maxEvents),
-    intents.known(account, kind, externalId),
+    ledger.history(account, kind, externalId, maxEvents),
+    ledger.known(account, kind, externalId),
   ]);
   const open = explained(known);
   const standing = standingOf(kind, open);
@@ -45,13 +46,13 @@ export async function historyOf(
 
 /** The calls of a payment or payout whose outcome is unknown or pending, the most urgent first. */
 export async function openCallsOf(
-  intents: IntentStore,
+  ledger: Ledger,
   account: string,
   name: KindName,
   externalId: string,
 ): Promise<readonly Intent[]> {
-  const { intents: all } = await intents.known(account, kindNamed(name), externalId);
-  return unsettledOf(all, all.length, intents.nowMs(account)).intents;
+  const { intents: all } = await ledger.known(account, kindNamed(name), externalId);
+  return unsettledOf(all, all.length, ledger.nowMs(account)).intents;
 }
 
 function operationView(fact: Fact): OperationState {

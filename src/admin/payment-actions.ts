@@ -3,7 +3,7 @@ import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { IntentStore } from "../ledger/intents.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult, ReconcilerSettings } from "./console-api.ts";
 import { openCallsOf } from "./history.ts";
@@ -11,14 +11,14 @@ import { callAs, type Operator } from "./operator.ts";
 
 export interface PaymentActionsOptions {
   readonly core: Core;
-  readonly intents: IntentStore;
+  readonly ledger: Ledger;
   readonly reconciler: ReconcilerSettings;
   readonly report: Report;
 }
 
 /** What an operator can ask the payments service about a payment or payout. No money moves. */
 export function createPaymentActions(options: PaymentActionsOptions) {
-  const { core, intents, reconciler, report } = options;
+  const { core, ledger, reconciler, report } = options;
   const note = (
     { name: operator }: Operator,
     action: Observations["operatorAsked"]["action"],
@@ -32,13 +32,13 @@ export function createPaymentActions(options: PaymentActionsOptions) {
     async lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
-      const open = await openCallsOf(intents, account, kind, externalId);
+      const open = await openCallsOf(ledger, account, kind, externalId);
       const next = open.filter(
         ({ needsOperator }) => reconciler.afterMs !== undefined && !needsOperator,
       );
       for (const intent of next) {
         const { checks, notFound } = intent;
-        await intents.looked(account, intent, { checks, notFound, inMs: 0 });
+        await ledger.looked(account, intent, { checks, notFound, inMs: 0 });
       }
       if (next.length > 0) return { kind: "scheduled" };
       if (kind === "payment") {

@@ -64,7 +64,7 @@ export function createAdminListener(
     return built;
   };
   const operatorConsole = createConsole({
-    ...{ accounts, activities, log: ledger, intents: ledger, notReady },
+    ...{ accounts, activities, ledger, notReady },
     authenticated: !isOpen,
     reserve: config.rateLimit.reserve,
     reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },

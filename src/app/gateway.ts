@@ -112,7 +112,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   let publicUrl = config.publicUrl ?? "";
   const timeoutMs = config.upstreamTimeoutMs;
   const core = createCore({
-    ...{ accounts, log: ledger, intents: ledger, keyrings: back.keyrings },
+    ...{ accounts, ledger, keyrings: back.keyrings },
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
@@ -151,7 +151,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     afterMs === undefined
       ? undefined
       : createReconciler({
-          ...{ accounts, intents: ledger, afterMs, giveUpMs, timeoutMs },
+          ...{ accounts, ledger, afterMs, giveUpMs, timeoutMs },
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
@@ -247,7 +247,7 @@ function createEdges(
   });
   const callbacks = createCallbackHandler({
     accounts: config.accounts,
-    ...{ payoutEnds: config.payoutEnds, log: ledger, intake, causeOf: causes.of },
+    ...{ payoutEnds: config.payoutEnds, ledger, intake, causeOf: causes.of },
     ...{ report, tracing },
   });
   // The demo's pages call without credentials.

@@ -1,5 +1,5 @@
-import type { Ages, IntentStore } from "../ledger/intents.ts";
-import type { EventLog } from "../ledger/log.ts";
+import type { Ages } from "../ledger/intents.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
@@ -17,13 +17,13 @@ export interface StoreObservers {
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
-  readonly ledger: EventLog & IntentStore;
+  readonly ledger: Ledger;
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string, report: Report): TokenBucket;
   /** The state of Redis, for `/readyz` and the metrics; absent without Redis. */
   redisHealth?(): RedisHealth;
-  /** Closes the log, the intents and the connections; buckets are closed by their users. */
+  /** Closes the ledger and the connections; buckets are closed by their users. */
   close(): Promise<void>;
 }
 

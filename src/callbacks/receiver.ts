@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
 import type { Causes } from "../ledger/cause-of.ts";
-import type { EventLog } from "../ledger/log.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { OnCut } from "../net/cut.ts";
@@ -22,7 +22,7 @@ export interface CallbackOptions {
   readonly accounts: ReadonlyMap<string, CallbackAccount>;
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
-  readonly log: EventLog;
+  readonly ledger: Ledger;
   /** Default: nothing is reported. */
   readonly report?: Report;
   /** Default: nothing is traced. */
@@ -237,7 +237,7 @@ function onlySignature({ rawHeaders }: IncomingMessage): string | undefined {
 
 /** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */
 async function keep(
-  { log, report = noReport, payoutEnds }: CallbackOptions,
+  { ledger, report = noReport, payoutEnds }: CallbackOptions,
   { account, kind, resource }: Route,
   body: Uint8Array,
 ): Promise<VerdictDetails> {
@@ -245,7 +245,7 @@ async function keep(
   const parsed = parseCallback(kind, body, { onFault, payoutEnds });
   if (!parsed.entry) {
     const { reason, error } = parsed;
-    await log.letters.addDeadLetter(account, {
+    await ledger.letters.addDeadLetter(account, {
       id: createHash("sha256").update(`${kind}:`).update(body).digest("hex"),
       kind,
       body: Buffer.from(body).toString("base64"),
@@ -255,7 +255,7 @@ async function keep(
     return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
   }
   const { externalId } = parsed.entry;
-  const { outcome } = await log.append(account, parsed.entry);
+  const { outcome } = await ledger.append(account, parsed.entry);
   return { verdict: outcome, externalId };
 }
 

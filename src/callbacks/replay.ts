@@ -1,4 +1,5 @@
-import type { Appended, EventLog } from "../ledger/log.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Appended } from "../ledger/log.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { parseCallback } from "./parse-callback.ts";
 
@@ -13,17 +14,17 @@ export type Replayed = Appended["outcome"] | "not_understood" | "not_found" | "l
  * the letter stays. The signature was checked when the callback arrived.
  */
 export async function replay(
-  log: EventLog,
+  ledger: Ledger,
   account: string,
   letterId: string,
   payoutEnds?: PayoutEnds,
 ): Promise<Replayed> {
-  const letter = await log.letters.deadLetter(account, letterId);
+  const letter = await ledger.letters.deadLetter(account, letterId);
   if (!letter) return "not_found";
   if (letter.body === undefined) return "locked";
   const { entry } = parseCallback(letter.kind, Buffer.from(letter.body, "base64"), { payoutEnds });
   if (!entry) return "not_understood";
-  const { outcome } = await log.append(account, entry);
-  await log.letters.removeDeadLetter(account, letterId);
+  const { outcome } = await ledger.append(account, entry);
+  await ledger.letters.removeDeadLetter(account, letterId);
   return outcome;
 }

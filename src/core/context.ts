@@ -1,5 +1,4 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
-import type { EventLog } from "../ledger/log.ts";
 import type { Drain } from "../live/drain.ts";
 import type { Resource } from "../model/kinds.ts";
 import type { Report } from "../report.ts";
@@ -11,7 +10,6 @@ import type { StreamLimits } from "./stream-limits.ts";
 
 export interface CoreOptions extends MoneyCallsOptions {
   readonly accounts: ReadonlyMap<string, Account>;
-  readonly log: EventLog;
   readonly watchTokens: WatchTokens | undefined;
   /** Most streams that one caller may have open. Undefined: the defaults of `stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number | undefined;

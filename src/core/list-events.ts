@@ -6,7 +6,7 @@ import {
   CreateWatchTokenResponseSchema,
   type ListEventsRequest,
 } from "../gen/payments/v1/event_service_pb.ts";
-import type { EventLog } from "../ledger/log.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { type Kind, kindOf } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
@@ -25,7 +25,7 @@ const maxPageSize = 1_000;
  * for a token that is no longer valid
  */
 async function listEvents(
-  { log }: Context,
+  { ledger }: Context,
   { externalId, newestFirst, pageSize, pageToken, ...request }: ListEventsRequest,
   { caller: { account }, signal }: Call,
 ): Promise<History> {
@@ -34,8 +34,8 @@ async function listEvents(
   const place = placeOf(pageToken, "page_token");
   const size = Math.min(pageSize || defaultPageSize, maxPageSize);
   const found = newestFirst
-    ? (await log.history(account, kind, externalId, size + 1, place)).reverse()
-    : await oldest(log, account, { kind, externalId }, place, size + 1, signal);
+    ? (await ledger.history(account, kind, externalId, size + 1, place)).reverse()
+    : await oldest(ledger, account, { kind, externalId }, place, size + 1, signal);
   const edges = found.slice(0, size).map((node) => ({ cursor: tokenOf(node.cursor), node }));
   const hasNextPage = found.length > size;
   const endCursor = hasNextPage ? edges.at(-1)?.cursor : undefined;
@@ -45,18 +45,18 @@ async function listEvents(
 const cursorForm = /^[0-9a-f]{18}-[0-9a-f]{8}$/;
 
 async function oldest(
-  log: EventLog,
+  ledger: Ledger,
   account: string,
   topic: { readonly kind: Kind; readonly externalId: string },
   place: Cursor | undefined,
   limit: number,
   callSignal: AbortSignal,
 ): Promise<Event[]> {
-  const [last] = await log.history(account, topic.kind, topic.externalId, 1);
+  const [last] = await ledger.history(account, topic.kind, topic.externalId, 1);
   const found: Event[] = [];
   const gone = new AbortController();
   const signal = AbortSignal.any([callSignal, gone.signal]);
-  const events = await log.read(account, topic, place ?? "earliest", { signal });
+  const events = await ledger.read(account, topic, place ?? "earliest", { signal });
   try {
     if (!last || (place !== undefined && place >= last.cursor)) return found;
     // Events stored after the request are for a later page.

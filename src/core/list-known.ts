@@ -35,7 +35,7 @@ export interface ListOptions<Of extends Answer> {
  * selection meanwhile is left out, and so is one whose record cannot be read, which the store reports.
  */
 export async function listKnown<Of extends Answer>(
-  { log, intents }: Pick<Context, "log" | "intents">,
+  { ledger }: Pick<Context, "ledger">,
   request: ListRequest,
   { caller: { account } }: Call,
   { kind, stateOf, answerOf }: ListOptions<Of>,
@@ -50,10 +50,10 @@ export async function listKnown<Of extends Answer>(
   const states = request.states.map(stateOf);
   const size = Math.min(request.pageSize || defaultPageSize, maxPageSize);
   const selection = { kind, states, needsOperator, newestFirst, after, before };
-  const found = await log.list(account, selection, size + 1);
+  const found = await ledger.list(account, selection, size + 1);
   const edges = await Promise.all(
     found.slice(0, size).map(async ({ externalId, firstSeen }) => {
-      const known = await intents.known(account, kind, externalId).catch(passOver);
+      const known = await ledger.known(account, kind, externalId).catch(passOver);
       const node = known?.firstSeen === firstSeen ? answerOf(known) : undefined;
       if (!known || !node || !isSelected(request, node)) return [];
       const cursor = tokenOf(`${firstSeen}`);

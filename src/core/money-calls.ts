@@ -6,7 +6,8 @@ import { UnderWay } from "../collections/under-way.ts";
 import { type ErrorCode, errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
-import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../ledger/intents.ts";
+import type { Begun, Ending, Intent, NewIntent } from "../ledger/intents.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { noReport, type Report } from "../report.ts";
@@ -46,7 +47,7 @@ export interface Made<Result> {
 }
 
 export interface MoneyCallsOptions {
-  readonly intents: IntentStore;
+  readonly ledger: Ledger;
   /** Keyrings by account name. */
   readonly keyrings: ReadonlyMap<string, Keyring>;
   /** `maxWaitMs`: longest wait for a token. `timeoutMs`: longest time of a call once it is sent. */
@@ -61,7 +62,7 @@ export interface MoneyCallsOptions {
  * answer is still recorded.
  */
 export function createMoneyCalls({
-  intents,
+  ledger,
   keyrings,
   timeouts,
   report = noReport,
@@ -171,7 +172,7 @@ export function createMoneyCalls({
     ending: Ending,
     told?: Entry,
   ): Promise<Appended | undefined> {
-    const { appended, error } = await intents.end(account, intent, ending, told);
+    const { appended, error } = await ledger.end(account, intent, ending, told);
     const { externalId } = intent;
     if (error !== undefined) report("unrecorded", { account, externalId, error });
     return appended;
@@ -192,7 +193,7 @@ export function createMoneyCalls({
       if (signal.aborted) throw errorOfAbort(signal);
       // Start the lease clock before the round trip.
       const elapsedMs = startStopwatch();
-      const begun = await intents.begin(account, intent).catch((cause: unknown) => {
+      const begun = await ledger.begin(account, intent).catch((cause: unknown) => {
         // If the store last reported that the key's first call is running, it may have been sent.
         throw run.elsewhere ? lostOutcome(externalId, { cause }) : cause;
       });

@@ -107,7 +107,7 @@ export function paymentCases(context: Context) {
     async getPayment(request, call) {
       const { externalId } = request;
       const { account } = call.caller;
-      const known = await context.intents.known(account, EventKind.PAYMENT, externalId);
+      const known = await context.ledger.known(account, EventKind.PAYMENT, externalId);
       const answer = answerOf(known);
       if (!answer) throw unknownPayment(externalId);
       return answer;
@@ -156,12 +156,12 @@ async function declinedConfirmation(
 }
 
 async function successOf(
-  { log }: Context,
+  { ledger }: Context,
   account: string,
   externalId: string,
 ): Promise<string | undefined> {
-  const reading = log.snapshot(account, EventKind.PAYMENT, externalId);
-  // If the log is out of reach, the event could not be appended either.
+  const reading = ledger.snapshot(account, EventKind.PAYMENT, externalId);
+  // If the store is out of reach, the event could not be appended either.
   const snapshot = await reading.catch(() => undefined);
   const current = snapshot && currentState(snapshot);
   return current?.status === "success" ? current.event.paymentId : undefined;

@@ -12,7 +12,7 @@ import { payoutEntry } from "../ledger/entry.ts";
 import { factsOfEntry, noFacts } from "../ledger/facts.ts";
 import type { Known } from "../ledger/intents.ts";
 import type { Entry, Snapshot } from "../ledger/log.ts";
-import { explained, openCallsOf, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
+import { explained, type OpenCalls, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
 import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { Context } from "./context.ts";
@@ -83,7 +83,8 @@ async function lookUp(
 ): Promise<GetPayoutResponse> {
   const { externalId } = request;
   const { account } = call.caller;
-  const openCalls = () => openCallsOf(context, account, EventKind.PAYOUT, externalId);
+  const openCalls = async () =>
+    explained(await context.ledger.known(account, EventKind.PAYOUT, externalId));
   let payout: Payout;
   try {
     payout = await context.upstreamOf(call).getPayout(request, sendOptions(call));
@@ -91,7 +92,7 @@ async function lookUp(
     if (!isError(error, "NOT_FOUND")) throw error;
     // NOT_FOUND does not mean that no payout was made: a call may still be on its way to the
     // service, or have only just arrived.
-    const known = answerOf(await context.intents.known(account, EventKind.PAYOUT, externalId));
+    const known = answerOf(await context.ledger.known(account, EventKind.PAYOUT, externalId));
     if (!known) throw error;
     return known;
   }
@@ -121,7 +122,7 @@ async function lookUp(
  * @param isOpen whether a call may be open that is not among `openCalls`
  */
 function answer(
-  { openCalls, snapshot }: Awaited<ReturnType<typeof openCallsOf>>,
+  { openCalls, snapshot }: OpenCalls,
   payout: Payout | undefined,
   newEntry?: Entry,
   isOpen = false,
@@ -148,13 +149,13 @@ function isError(error: unknown, code: ErrorCode): boolean {
  * even when the log cannot be written, since the money has moved.
  */
 async function recordResponse(
-  { log, report }: Pick<Context, "log" | "report">,
+  { ledger, report }: Pick<Context, "ledger" | "report">,
   account: string,
   externalId: string,
   entry: Entry,
 ): Promise<void> {
   try {
-    await log.append(account, entry);
+    await ledger.append(account, entry);
   } catch (error) {
     report("unrecorded", { account, externalId, error });
   }

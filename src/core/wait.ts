@@ -4,7 +4,7 @@ import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { noFacts } from "../ledger/facts.ts";
 import type { Facts, OperationState } from "../ledger/log.ts";
-import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { explained, outcomeFlags } from "../ledger/open-calls.ts";
 import { stateAfter } from "../ledger/payment-state.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
@@ -26,18 +26,18 @@ export interface Waited {
 
 /**
  * Waits, after the service has answered a call, until the state is what the caller wants. It reads
- * the event log and the intents, and sends the service nothing. A wait never fails: whatever ends
+ * the ledger, and sends the service nothing. A wait never fails: whatever ends
  * it, it returns what is known.
  * @returns undefined when the stores cannot be read
  * @throws GatewayError when the caller goes away
  */
 export async function wait(
-  context: Pick<Context, "log" | "intents" | "waits" | "waitLimits">,
+  context: Pick<Context, "ledger" | "waits" | "waitLimits">,
   call: Call,
   about: Awaited,
   until: WaitUntil,
 ): Promise<Waited | undefined> {
-  const { log, waits, waitLimits } = context;
+  const { ledger, waits, waitLimits } = context;
   const { account, kind, externalId } = about;
   const isOpenEnded = call.deadlineMs === undefined || call.deadlineIsOurs;
   const waitMs = Math.min(timeLeftMs(call), isOpenEnded ? defaultWaitMs : Number.POSITIVE_INFINITY);
@@ -60,7 +60,7 @@ export async function wait(
     } else {
       call.onWait?.();
       // Attach the live part first, so that no event after the first look is missed.
-      const reading = log.read(account, { kind, externalId }, "latest", { signal });
+      const reading = ledger.read(account, { kind, externalId }, "latest", { signal });
       const events = await unlessAborted(reading, signal);
       if (!(await isOver())) {
         for await (const event of follow(events, () => known?.callIsOpen === true)) {
@@ -86,7 +86,7 @@ export async function wait(
  * away or until shortly before its deadline.
  */
 export async function look(
-  context: Pick<Context, "intents">,
+  context: Pick<Context, "ledger">,
   { signal, ...times }: Call,
   about: Awaited,
 ): Promise<Waited | undefined> {
@@ -108,13 +108,13 @@ export async function look(
 const maxLookMs = 5_000;
 
 async function read(
-  context: Pick<Context, "intents">,
+  context: Pick<Context, "ledger">,
   { account, kind, externalId }: Awaited,
   signal: AbortSignal,
   event?: Event,
 ): Promise<Waited> {
-  const reading = openCallsOf(context, account, kind, externalId);
-  const { openCalls, snapshot } = await unlessAborted(reading, signal);
+  const reading = context.ledger.known(account, kind, externalId);
+  const { openCalls, snapshot } = explained(await unlessAborted(reading, signal));
   return {
     current: snapshot && currentState(snapshot),
     facts: snapshot ?? noFacts,

@@ -12,7 +12,7 @@ import {
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentEvent, firstEvent } from "../ledger/current.ts";
 import type { Snapshot } from "../ledger/log.ts";
-import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { explained, outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
 import type { Kind } from "../model/kinds.ts";
@@ -21,7 +21,7 @@ import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 
-type StreamContext = Pick<Context, "log" | "intents" | "drain">;
+type StreamContext = Pick<Context, "ledger" | "drain">;
 
 /** The payment or payout that a watch is of, or that a call waits for. */
 export interface Awaited {
@@ -44,7 +44,7 @@ export function watch(
   kind: Kind,
   request: Pick<WatchPaymentRequest, "externalId" | "untilFinal" | "afterCursor" | "fromStart">,
 ): AsyncIterable<Event> {
-  const { log } = context;
+  const { ledger } = context;
   const { externalId, untilFinal } = request;
   const after = startOf(request);
   return resumable(context, call, after, async function* (signal) {
@@ -57,7 +57,7 @@ export function watch(
     let told: Snapshot | undefined;
     const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
     const { push } = call;
-    const events = await log.read(account, topic, after ?? "latest", {
+    const events = await ledger.read(account, topic, after ?? "latest", {
       signal,
       push: push && ((event) => isKnown(event) || (!end?.mayEndAt(event) && push(event))),
       onStart: (place) => {
@@ -67,7 +67,7 @@ export function watch(
     });
     if (after !== undefined && (await end?.isOverAt(after))) return;
     const known =
-      after === undefined ? await openCallsOf(context, account, kind, externalId) : undefined;
+      after === undefined ? explained(await ledger.known(account, kind, externalId)) : undefined;
     const current = known?.snapshot && firstEvent(known.snapshot);
     // A snapshot without a current event is not sent, so no live event repeats it.
     told = current && known.snapshot;
@@ -132,13 +132,13 @@ const lookMs = 500;
  * lost call was NOT_DONE or NEEDS_OPERATOR. An open call may end without a further event, so the
  * stream checks for that; before it ends it yields all events stored by then.
  */
-function createWatchEnd({ intents, log }: StreamContext, { account, kind, externalId }: Awaited) {
+function createWatchEnd({ ledger }: StreamContext, { account, kind, externalId }: Awaited) {
   /** The latest operation that pays has ended: the stream ends once no call is open. */
   let isDue = false;
   /** The cursor of the last event that the reader received. */
   let place: Cursor = "";
-  const known = () => openCallsOf({ intents }, account, kind, externalId);
-  const newest = async () => (await log.history(account, kind, externalId, 1))[0];
+  const known = async () => explained(await ledger.known(account, kind, externalId));
+  const newest = async () => (await ledger.history(account, kind, externalId, 1))[0];
 
   /** True also when the stores cannot be read: the stream then continues. */
   async function isCallOpen(): Promise<boolean> {
@@ -214,7 +214,7 @@ export function stream(
 ): AsyncIterable<Event> {
   return resumable(context, call, after, async function* (signal) {
     let from: Cursor | undefined;
-    const events = await context.log.read(call.caller.account, { kinds }, after ?? "latest", {
+    const events = await context.ledger.read(call.caller.account, { kinds }, after ?? "latest", {
       signal,
       onStart: (place) => {
         from = after === undefined ? place : undefined;

@@ -1,6 +1,6 @@
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../model/kinds.ts";
-import type { EventLog } from "./log.ts";
+import type { Ledger } from "./ledger.ts";
 import { recordKey } from "./record.ts";
 import { traceOf } from "./stored-event.ts";
 
@@ -15,7 +15,7 @@ export interface Causes {
   of(account: string, kind: Kind, externalId: string): Promise<string | undefined>;
 }
 
-export function createCauses(log: EventLog): Causes {
+export function createCauses(ledger: Ledger): Causes {
   /** Traces of recent calls: a callback may arrive before the log has the answer with the trace. */
   const lately = new Map<string, string>();
   const keyOf = (account: string, kind: Kind, externalId: string) =>
@@ -36,7 +36,7 @@ export function createCauses(log: EventLog): Causes {
       const known = lately.get(keyOf(account, kind, externalId));
       if (known !== undefined) return known;
       try {
-        const events = await log.history(account, kind, externalId, maxEvents);
+        const events = await ledger.history(account, kind, externalId, maxEvents);
         const answer = events.findLast(
           (event) => event.source === EventSource.RESPONSE && traceOf(event) !== undefined,
         );

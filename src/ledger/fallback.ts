@@ -130,7 +130,7 @@ export class LedgerWithFallback extends Ledger {
     }
   }
 
-  /** Never throws: what cannot be written now is written later. */
+  /** Never throws: what cannot be written now is written later, while this process lives. */
   protected override async ended(
     account: string,
     intent: Intent,

@@ -174,59 +174,11 @@ export interface IntentStats {
   readonly oldestUnknownMs?: number;
 }
 
-/** See `IntentStore.unsettled`. */
+/** See `Ledger.unsettled`. */
 export interface Unsettled {
   readonly intents: readonly Intent[];
   /** How many there are, including those that are not listed. */
   readonly total: number;
-}
-
-/**
- * What all replicas know of calls that move money: intents, recorded before anything is sent; the
- * locks on external_ids; and the uses of `Idempotency-Key`.
- *
- * What every implementation promises (and `test/contracts/intent-store.ts` holds it to):
- * - begin is one step: key, lock and intent are taken together or not at all;
- * - a lock is on a method, kind and external_id. Each open call holds its own until it has an
- *   answer, so that ending a call, or giving it up, does not release the lock of another one;
- * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
- * - a call that events have ended still gets its own answer: the key's, and its mark;
- * - a key is kept for 24 hours, a lock until its call is settled or given up;
- * - an ending is never lost while this process lives: it is written once the store is back;
- * - what is stored settles the calls whose outcome it shows (evidence.ts), in the same step. A call
- *   within its lease waits for its own answer, unless another call asks for its lock.
- */
-export interface IntentStore {
-  /** @throws GatewayError UNAVAILABLE for a call with a key when the store is out of reach. */
-  begin(account: string, intent: NewIntent): Promise<Begun>;
-  /**
-   * Ends a call, together with what its answer tells of the payment or payout. Never throws: what
-   * cannot be written now is written later. Ending it again does no harm.
-   */
-  end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded>;
-  /** @throws GatewayError UNAVAILABLE when the store is out of reach */
-  known(account: string, kind: Kind, externalId: string): Promise<Known>;
-  /**
-   * Intents that are due for a look, also those whose lease ran out: those of unknown outcome first,
-   * then the pending ones, the longest due first of each.
-   */
-  due(account: string, limit: number): Promise<Intent[]>;
-  /** Stores what a look found out, what follows for the calls, and when this one is due next. */
-  looked(account: string, intent: Intent, look: Look): Promise<Recorded>;
-  /** Stops looking it up, releases the lock, tells watchers, and keeps it for an operator. */
-  giveUp(account: string, intent: Intent): Promise<void>;
-  stats(account: string): Promise<IntentStats>;
-  /**
-   * Calls of unknown or pending outcome, for operators: those that were given up come first, then
-   * the unknown ones, then the pending ones; each oldest first. Only the 1,000 that are due soonest
-   * and the 1,000 that were given up last are sure to be considered.
-   */
-  unsettled(account: string, limit: number): Promise<Unsettled>;
-  /** The store's clock as last received, in milliseconds since the epoch. It times the intents. */
-  nowMs(account: string): number;
-  /** Takes or renews the reconciler's lease for `ttlMs`. False while another holder has it. */
-  lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
-  close(): Promise<void>;
 }
 
 /** What became of the entry that came with a call's ending. */

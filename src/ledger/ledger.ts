@@ -35,7 +35,6 @@ import {
   endedForMs,
   type Intent,
   type IntentStats,
-  type IntentStore,
   isUnknown,
   type Known,
   keyRetentionMs,
@@ -49,7 +48,6 @@ import { indexesOf, list } from "./listing.ts";
 import type {
   Appended,
   Entry,
-  EventLog,
   Listed,
   OperationState,
   ReadOptions,
@@ -82,10 +80,37 @@ export interface LedgerOptions extends Ages, Observers {
 }
 
 /**
- * What is known of all payments and payouts: the log of their events, the calls that move money, and
- * the uses of `Idempotency-Key`. Each step is one commit of the store beneath.
+ * What is known of all payments and payouts: the log of their events, the calls that move money with
+ * the locks that they hold, and the uses of `Idempotency-Key`. Each step is one commit of the store
+ * beneath. One ledger serves all merchant accounts and keeps them separate: no account can reach
+ * another's data.
+ *
+ * What it promises of events (`test/contracts/event-log.ts` checks it on each store):
+ * - append is atomic: stored, deduplicated, merged into the state and published in one step;
+ * - an account's cursors grow with each event, and their order as text is the order of the events;
+ * - `read` yields each event of the topic after its start exactly once, in order: stored events,
+ *   then live ones, without a gap between the two;
+ * - state never goes back in rank; of two different final states success wins (see merge.ts);
+ * - a status that is not known changes no state: its word is kept with the operation;
+ * - each event carries the state of its external id after it (see payment-state.ts), and an
+ *   external id keeps the newest 100 of its failures;
+ * - all readers share one object per event: nobody may change it.
+ *
+ * And of calls that move money (`test/contracts/intent-store.ts`), whose intents are recorded before
+ * anything is sent:
+ * - begin is one step: key, lock and intent are taken together or not at all;
+ * - a lock is on a method, kind and external_id. Each open call holds its own until it has an
+ *   answer, so that ending a call, or giving it up, does not release the lock of another one;
+ * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
+ * - a call that events have ended still gets its own answer: the key's, and its mark;
+ * - a key is kept for 24 hours, a lock until its call is settled or given up;
+ * - what is stored settles the calls whose outcome it shows (evidence.ts), in the same step. A call
+ *   within its lease waits for its own answer, unless another call asks for its lock.
+ *
+ * Its methods throw GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged.
  */
-export class Ledger implements EventLog, IntentStore {
+export class Ledger {
+  /** Callbacks that could not be turned into events. */
   readonly letters: DeadLetters;
   readonly #options: LedgerOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
@@ -104,10 +129,17 @@ export class Ledger implements EventLog, IntentStore {
     });
   }
 
+  /** Whether what was appended survives this process. */
   get durable(): boolean {
     return this.#options.kernel.durable;
   }
 
+  /**
+   * A callback is a duplicate of an earlier callback with the same digest or the same identity. A
+   * response or a reconciliation is a duplicate of any earlier entry with the same identity, and also
+   * if it would lower the rank of its operation, since it adds nothing. The exception is the first
+   * entry that says whether the payment is held, if that differs from what was noted.
+   */
   async append(account: string, entry: Entry): Promise<Appended> {
     const { appended } = await observed(this.#options, account, entry, async (traced) => {
       const { result } = await this.#stepOf(account, traced, (change, draft) =>
@@ -118,6 +150,7 @@ export class Ledger implements EventLog, IntentStore {
     return appended;
   }
 
+  /** The state of one external id; undefined when nothing is known. */
   async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
     return (await this.#known(account, kind, externalId)).snapshot;
   }
@@ -164,6 +197,14 @@ export class Ledger implements EventLog, IntentStore {
     return { ...factsOf(known), operations, cursor };
   }
 
+  /**
+   * Events of a topic after a cursor; `latest` is from now on, `earliest` from the oldest kept. The
+   * start is fixed when the promise resolves: everything appended later is yielded.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
+   * of another log, older than what is kept, or ahead of the log. The iteration throws
+   * RESOURCE_EXHAUSTED when its live buffer (1,000 events) is full and UNAVAILABLE when the ledger is
+   * closed, both with `resumeCursor`, and OUT_OF_RANGE when the retention overtakes it.
+   */
   async read(
     account: string,
     topic: Topic,
@@ -174,6 +215,12 @@ export class Ledger implements EventLog, IntentStore {
     return readOn(this.#account(account), topic, after, options);
   }
 
+  /**
+   * The newest `limit` kept events of one payment or payout, oldest first; with `before`, the
+   * newest of those before that cursor.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
+   * of another log
+   */
   async history(
     account: string,
     kind: Kind,
@@ -186,6 +233,10 @@ export class Ledger implements EventLog, IntentStore {
     return of.eventsOf(rows);
   }
 
+  /**
+   * The first `limit` payments or payouts of a selection that are known, in the order in which the
+   * store first heard of each. What is known of them may have changed since this was read.
+   */
   async list(account: string, selection: Selection, limit: number): Promise<Listed[]> {
     const { after = 0, before = Number.MAX_SAFE_INTEGER, newestFirst } = selection;
     const range = { min: after + 1, max: before - 1, limit, newestFirst };
@@ -196,6 +247,9 @@ export class Ledger implements EventLog, IntentStore {
     }));
   }
 
+  /**
+   * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
+   */
   async cursorBefore(account: string, count: number): Promise<Cursor> {
     const of = this.#account(account);
     const rows = await of.kernel.newest(undefined, count + 1);
@@ -232,6 +286,7 @@ export class Ledger implements EventLog, IntentStore {
     return { kind: "started", intent: intentOfCall(key, { ...call, startedAt }) };
   }
 
+  /** Ends a call, together with what its answer tells. Ending it again does no harm. */
   async end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded> {
     const traced = { ...ending, trace: activeTrace() };
     return observed(this.#options, account, told, (entry) =>
@@ -267,6 +322,10 @@ export class Ledger implements EventLog, IntentStore {
     });
   }
 
+  /**
+   * Intents that are due for a look, also those whose lease ran out: those of unknown outcome first,
+   * then the pending ones, the longest due first of each.
+   */
   async due(account: string, limit: number): Promise<Intent[]> {
     const lost = await this.#dueFrom(0, account, limit);
     if (lost.length === limit) return lost;
@@ -294,6 +353,7 @@ export class Ledger implements EventLog, IntentStore {
     return false;
   }
 
+  /** Stores what a look found out, what follows for the calls, and when this one is due next. */
   async looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
     const trace = activeTrace();
     return observed(this.#options, account, look.told, async (told) => {
@@ -307,6 +367,7 @@ export class Ledger implements EventLog, IntentStore {
     });
   }
 
+  /** Stops looking it up, releases the lock, tells watchers, and keeps it for an operator. */
   async giveUp(account: string, intent: Intent): Promise<void> {
     await this.#stepOf(account, intent, (change, draft) => giveUpCall(change, draft, intent.id));
   }
@@ -323,6 +384,11 @@ export class Ledger implements EventLog, IntentStore {
     };
   }
 
+  /**
+   * Calls of unknown or pending outcome, for operators: those that were given up come first, then
+   * the unknown ones, then the pending ones; each oldest first. Only the 1,000 that are due soonest
+   * and the 1,000 that were given up last are sure to be considered.
+   */
   async unsettled(account: string, limit: number): Promise<Unsettled> {
     const { kernel } = this.#account(account);
     const limits = { limit: maxInspected };
@@ -351,14 +417,17 @@ export class Ledger implements EventLog, IntentStore {
     }
   }
 
+  /** The store's clock as last received, in milliseconds since the epoch. It times the intents. */
   nowMs(account: string): number {
     return this.#account(account).kernel.nowMs();
   }
 
+  /** Takes or renews the reconciler's lease for `ttlMs`. False while another holder has it. */
   async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
     return this.#account(account).kernel.lease("reconciler", holder, ttlMs);
   }
 
+  /** Ends all reads. A closed ledger accepts nothing more. */
   async close(): Promise<void> {
     const error = closedError();
     for (const account of this.#accounts.values()) account.close(error);

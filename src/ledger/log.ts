@@ -2,7 +2,6 @@ import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
-import type { DeadLetters } from "./dead-letter.ts";
 
 /** What to read: one payment or payout, or all events of an account of some kinds (empty: all). */
 export type Topic =
@@ -165,78 +164,6 @@ export interface ReadOptions {
  * block.
  */
 export type Push = (event: Event) => boolean;
-
-/**
- * The log of events about payments and payouts: append, look up, and read on from any cursor. One
- * log serves all merchant accounts and keeps them separate: no account can reach another's data.
- *
- * What every implementation promises (and `test/contracts/event-log.ts` checks):
- * - append is atomic: stored, deduplicated, merged into the state and published in one step;
- * - an account's cursors grow with each event, and their order as text is the order of the events;
- * - `read` yields each event of the topic after its start exactly once, in order: stored events,
- *   then live ones, without a gap between the two;
- * - state never goes back in rank; of two different final states success wins (see merge.ts);
- * - a status that is not known changes no state: its word is kept with the operation;
- * - each event carries the state of its external id after it (see payment-state.ts), and an
- *   external id keeps the newest 100 of its failures.
- *
- * All readers share one object per event: nobody may change it.
- *
- * Deduplication: a callback is a duplicate of an earlier callback with the same digest or the same
- * identity. A response or a reconciliation is a duplicate of any earlier entry with the same
- * identity, and also if it would lower the rank of its operation, since it adds nothing. The
- * exception is the first entry that says whether the payment is held, if that differs from what was
- * noted.
- */
-export interface EventLog {
-  /** Whether what was appended survives this process. */
-  readonly durable: boolean;
-  /** Callbacks that could not be turned into events. */
-  readonly letters: DeadLetters;
-  /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
-  append(account: string, entry: Entry): Promise<Appended>;
-  /** The state of one external id; undefined when nothing is known. */
-  snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined>;
-  /**
-   * Events of a topic after a cursor; `latest` is from now on, `earliest` from the oldest kept. The
-   * start is fixed when the promise resolves: everything appended later is yielded.
-   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
-   * of another log, older than what is kept, or ahead of the log. The iteration throws
-   * RESOURCE_EXHAUSTED when its live buffer (1,000 events) is full and UNAVAILABLE when the log is
-   * closed, both with `resumeCursor`, and OUT_OF_RANGE when the retention overtakes it.
-   */
-  read(
-    account: string,
-    topic: Topic,
-    after: Cursor | "latest" | "earliest",
-    options: ReadOptions,
-  ): Promise<AsyncIterable<Event>>;
-  /**
-   * The newest `limit` kept events of one payment or payout, oldest first; with `before`, the
-   * newest of those before that cursor.
-   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
-   * of another log
-   */
-  history(
-    account: string,
-    kind: Kind,
-    externalId: string,
-    limit: number,
-    before?: Cursor,
-  ): Promise<Event[]>;
-  /**
-   * The first `limit` payments or payouts of a selection that are known, in the order in which the
-   * store first heard of each. What is known of them may have changed since this was read.
-   * @throws GatewayError UNAVAILABLE when the store is out of reach
-   */
-  list(account: string, selection: Selection, limit: number): Promise<Listed[]>;
-  /**
-   * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
-   */
-  cursorBefore(account: string, count: number): Promise<Cursor>;
-  /** Ends all reads. A closed log accepts nothing more. */
-  close(): Promise<void>;
-}
 
 /** Whether a topic includes an event. */
 export function isAbout(topic: Topic, event: Event): boolean {

@@ -3,7 +3,7 @@ import type { Kind } from "../model/kinds.ts";
 import { isCall } from "./call-outcome.ts";
 import { type Evidence, evidenceOf, isNamed, isOperationOf, type ShownEnding } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
-import { type Intent, type IntentStore, isUnknown, type Unsettled } from "./intents.ts";
+import { type Intent, isUnknown, type Unsettled } from "./intents.ts";
 import type { Facts, PlacedFact, Snapshot } from "./log.ts";
 import { stateAfter } from "./payment-state.ts";
 
@@ -20,16 +20,6 @@ export interface OpenCalls<Of extends Facts<PlacedFact> = Snapshot> {
   readonly openCalls: readonly ExplainedCall[];
   /** Without the calls whose outcome the events show: nothing more is expected of these. */
   readonly snapshot: Of | undefined;
-}
-
-/** All calls for an external_id that are open, and the state of their payment or payout. */
-export async function openCallsOf(
-  { intents }: { readonly intents: Pick<IntentStore, "known"> },
-  account: string,
-  kind: Kind,
-  externalId: string,
-): Promise<OpenCalls> {
-  return explained(await intents.known(account, kind, externalId));
 }
 
 /** The open calls for an external_id, with what else is known of it says about them. */

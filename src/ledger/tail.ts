@@ -41,7 +41,7 @@ const pageSize = 256;
  * between the two. It attaches to live events first. Those that arrive while stored events are
  * still being read wait in the live buffer, and their cursors show which of them are repeats. If
  * the buffer overflows in that time, it is dropped, and reading continues from the store.
- * @see EventLog.read for what it throws
+ * @see Ledger.read for what it throws
  */
 export async function readOn(
   log: StoredLog,

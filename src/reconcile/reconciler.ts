@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError, ofAccount } from "../errors.ts";
 import type { Causes } from "../ledger/cause-of.ts";
-import type { Intent, IntentStore } from "../ledger/intents.ts";
+import type { Intent } from "../ledger/intents.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { passOver } from "../ledger/record.ts";
 import { startTimer } from "../net/timer.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
@@ -13,7 +14,7 @@ import { type Probed, probes } from "./probe.ts";
 
 export interface ReconcilerOptions {
   readonly accounts: ReadonlyMap<string, Account>;
-  readonly intents: IntentStore;
+  readonly ledger: Ledger;
   /**
    * RECONCILE_AFTER: the pause before the first look. Each further one is twice as long, up to an
    * hour or this time if that is longer.
@@ -64,7 +65,7 @@ async function reconcile(
   options: ReconcilerOptions,
   stop: AbortSignal,
 ): Promise<void> {
-  const { intents, afterMs, giveUpMs, timeoutMs, causeOf } = options;
+  const { ledger, afterMs, giveUpMs, timeoutMs, causeOf } = options;
   const { report = noReport, tracing = noTracing, sleep = sleepByTimer } = options;
   const { upstream, bucket } = ofAccount(options.accounts, account);
   const tickMs = Math.min(1_000, Math.max(afterMs / 4, 20));
@@ -81,7 +82,7 @@ async function reconcile(
   while (!stop.aborted) {
     let pauseMs = tickMs;
     try {
-      if (await intents.lease(account, holder, leaseMs)) pauseMs = await round();
+      if (await ledger.lease(account, holder, leaseMs)) pauseMs = await round();
       if (fails) report("reconcileBack", { account });
       fails = false;
     } catch (error) {
@@ -94,17 +95,17 @@ async function reconcile(
 
   /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
   async function round(): Promise<number> {
-    sinceMs ??= intents.nowMs(account);
+    sinceMs ??= ledger.nowMs(account);
     const now = performance.now();
     if (now > statsAtMs + statsEveryMs) {
       statsAtMs = now;
-      report("unsettled", { account, ...(await intents.stats(account)) });
+      report("unsettled", { account, ...(await ledger.stats(account)) });
     }
-    const due = await intents.due(account, batch);
+    const due = await ledger.due(account, batch);
     let left = batch;
     for (const intent of due) {
       if (stop.aborted) return 0;
-      if (!(await intents.lease(account, holder, leaseMs))) return tickMs;
+      if (!(await ledger.lease(account, holder, leaseMs))) return tickMs;
       const othersWaitMs = await tracedLook(intent).catch(passOver);
       if (othersWaitMs === undefined) continue;
       if (othersWaitMs > 0) return othersWaitMs;
@@ -134,14 +135,14 @@ async function reconcile(
   /** Looks at one intent. @returns how long all others have to wait, in milliseconds */
   async function look(given: Intent, span: Span): Promise<number> {
     // The call's lease is over: the replica that sent it is gone, or slow.
-    if (given.state === "running") await intents.end(account, given, { state: "unknown" });
-    const known = await intents.known(account, given.kind, given.externalId);
+    if (given.state === "running") await ledger.end(account, given, { state: "unknown" });
+    const known = await ledger.known(account, given.kind, given.externalId);
     const intent = known.intents.find(({ id }) => id === given.id);
     // It was settled in between, by its events or by its own process.
     if (!intent) return 0;
     const mayAsk = hasToSpare(bucket);
     if (isToBeGivenUp(given, mayAsk)) {
-      await intents.giveUp(account, intent);
+      await ledger.giveUp(account, intent);
       const { method, externalId, state: was, startedAtMs } = intent;
       report("givenUp", { account, method, externalId, was, startedAtMs });
       return 0;
@@ -167,7 +168,7 @@ async function reconcile(
     if (probed.kind === "unreachable") {
       // The service may fail for this call only: after the rest the others come first.
       const { checks, notFound } = intent;
-      await intents.looked(account, intent, { checks, notFound, inMs: restMs });
+      await ledger.looked(account, intent, { checks, notFound, inMs: restMs });
       return jittered(restMs);
     }
     await conclude(intent, probed);
@@ -181,19 +182,19 @@ async function reconcile(
    * come back together after an outage.
    */
   function isToBeGivenUp({ state, startedAtMs, dueMs }: Intent, mayAsk: boolean): boolean {
-    if (intents.nowMs(account) - startedAtMs <= giveUpMs || hasJustStarted()) return false;
+    if (ledger.nowMs(account) - startedAtMs <= giveUpMs || hasJustStarted()) return false;
     return !mayAsk || (state !== "running" && dueMs > startedAtMs + giveUpMs);
   }
 
   function hasJustStarted(): boolean {
-    return intents.nowMs(account) - (sinceMs ?? 0) < 5 * afterMs;
+    return ledger.nowMs(account) - (sinceMs ?? 0) < 5 * afterMs;
   }
 
   async function conclude(intent: Intent, probed: Probed): Promise<void> {
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
     const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
-    const ageMs = intents.nowMs(account) - intent.startedAtMs;
+    const ageMs = ledger.nowMs(account) - intent.startedAtMs;
     // No pause is longer: an operator learns of the call, and its lock ends, in time.
     const untilGivenUpMs =
       ageMs < giveUpMs
@@ -202,7 +203,7 @@ async function reconcile(
     // A delayed request may still arrive at the service: NOT_FOUND counts only three times in a
     // row, and only some time after the call's start.
     const isLongAgo = ageMs >= Math.max(5 * afterMs, 2 * timeoutMs);
-    await intents.looked(account, intent, {
+    await ledger.looked(account, intent, {
       ...{ checks, notFound },
       inMs: Math.min(jittered(pauseMs), untilGivenUpMs),
       told: probed.kind === "learned" ? probed.entry : undefined,

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { type CallbackAccount, createCallbackHandler } from "../../src/callbacks/receiver.ts";
-import type { EventLog } from "../../src/ledger/log.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
@@ -30,7 +30,7 @@ export async function startReceiver({
   maxBytes,
 }: {
   accounts?: Record<string, CallbackAccount>;
-  log?: EventLog;
+  log?: Ledger;
   bodyTimeoutMs?: number;
   /** Of the memory budget. */
   maxBytes?: number;
@@ -39,7 +39,7 @@ export async function startReceiver({
   const faults: string[] = [];
   const handle = createCallbackHandler({
     accounts: new Map(Object.entries(accounts)),
-    log,
+    ledger: log,
     bodyTimeoutMs,
     intake: new Intake({
       budget: createMemoryBudget(maxBytes),

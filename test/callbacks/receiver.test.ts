@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
-import type { EventLog } from "../../src/ledger/log.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { connected } from "../ask.ts";
@@ -41,7 +41,7 @@ const signed = (body: string | Uint8Array, password = "password") => ({
 const headOf = (...headers: string[]) =>
   ["POST /callbacks/shop/payments HTTP/1.1", "Host: x", ...headers, "", ""].join("\r\n");
 const someSignature = `X-Service-Signature: ${"A".repeat(27)}=`;
-const history = (log: EventLog, externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
+const history = (log: Ledger, externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
   log.history("shop", kind, externalId, 100);
 
 describe("the callback receiver", { timeout: 30_000 }, () => {
@@ -105,7 +105,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     const inner = createMemoryLedger({ retentionMs: 86_400_000 });
     const store = Promise.withResolvers<void>();
     const called = Promise.withResolvers<void>();
-    const log: EventLog = overridden<EventLog>(inner, {
+    const log: Ledger = overridden<Ledger>(inner, {
       async append(...args) {
         called.resolve();
         await store.promise;
@@ -321,8 +321,8 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   });
 
   describe("with the store out of reach", () => {
-    const broken = (error: Error): EventLog => {
-      const log: EventLog = createMemoryLedger({ retentionMs: 86_400_000 });
+    const broken = (error: Error): Ledger => {
+      const log: Ledger = createMemoryLedger({ retentionMs: 86_400_000 });
       const fail = () => Promise.reject(error);
       const letters = overridden(log.letters, { addDeadLetter: fail });
       return overridden(log, { append: fail, letters });

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { replay } from "../../src/callbacks/replay.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
-import type { EventLog } from "../../src/ledger/log.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { steps } from "../ledger/entries.ts";
@@ -14,13 +14,13 @@ const understood =
   '{"external_id":"order-1","operation":"payment","details":{"payment_id":"p","status":"success"}}';
 
 /** A log with one dead letter, such as one that an older gateway did not understand. */
-async function buried(body: string, kind: Kind = EventKind.PAYMENT): Promise<EventLog> {
+async function buried(body: string, kind: Kind = EventKind.PAYMENT): Promise<Ledger> {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });
   await bury(log, "letter-1", body, kind);
   return log;
 }
 
-const bury = (log: EventLog, id: string, body: string, kind: Kind = EventKind.PAYMENT) =>
+const bury = (log: Ledger, id: string, body: string, kind: Kind = EventKind.PAYMENT) =>
   log.letters.addDeadLetter("shop", {
     ...{ id, kind, body: Buffer.from(body).toString("base64") },
     ...{ reason: "not understood then", receivedAtMs: 1 },
@@ -60,7 +60,7 @@ describe("replaying a dead letter", () => {
 
   it("keeps the letter when its event cannot be stored", async () => {
     const log = await buried(understood);
-    const away: EventLog = overridden<EventLog>(log, {
+    const away: Ledger = overridden<Ledger>(log, {
       async append() {
         throw new GatewayError("UNAVAILABLE", "away");
       },

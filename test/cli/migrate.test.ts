@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Ending, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
-import type { EventLog } from "../../src/ledger/log.ts";
+import type { Ending, NewIntent } from "../../src/ledger/intents.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { allKinds } from "../../src/model/kinds.ts";
 import { cursors, payment, payout, take } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
@@ -32,7 +32,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     key: { digest: `key-${name}`, fingerprints: ["f"] },
   });
 
-  async function fill(log: EventLog, intents: IntentStore) {
+  async function fill(log: Ledger, intents: Ledger) {
     const first = await log.append("shop", payment({ status: "pending" }));
     await log.append("shop", payment({ status: "success" }));
     await log.append("shop", payment({ operation: "refund", source: "response" }));
@@ -60,7 +60,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   const names = ["running", "unknown", "pending", "answered", "given-up"];
 
   /** What callers see, which must be the same in either store. */
-  async function seen(log: EventLog, intents: IntentStore, cursor: string) {
+  async function seen(log: Ledger, intents: Ledger, cursor: string) {
     const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
     return {
       all: cursors(await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 7)),

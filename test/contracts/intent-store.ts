@@ -2,15 +2,16 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Ages, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
+import type { Ages, NewIntent } from "../../src/ledger/intents.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
 
 /** Makes the stores of two replicas with the same intents, which no earlier store shares. */
-export type IntentStoreFactory = (options: Ages) => Promise<readonly [IntentStore, IntentStore]>;
+export type IntentStoreFactory = (options: Ages) => Promise<readonly [Ledger, Ledger]>;
 
-/** Tests what every `IntentStore` must do, on real clocks: it polls until time has passed. */
+/** Tests what every `Ledger` must do, on real clocks: it polls until time has passed. */
 export function testIntentStore(name: string, make: IntentStoreFactory): void {
   const account = "default";
 
@@ -25,8 +26,8 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
   const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
     newCall({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
 
-  const openOf = (store: IntentStore) => openCalls(store, account, EventKind.PAYMENT, "order");
-  const marksOf = async (store: IntentStore) =>
+  const openOf = (store: Ledger) => openCalls(store, account, EventKind.PAYMENT, "order");
+  const marksOf = async (store: Ledger) =>
     (await store.known(account, EventKind.PAYMENT, "order")).marks;
 
   describe(`${name} as an intent store`, { concurrency: true, timeout: 120_000 }, () => {

@@ -16,23 +16,18 @@ test("a record that cannot be read is missing in a list, and keeps nothing else 
   for (const externalId of ["first", "damaged", "last"]) {
     await log.append(account, payment({ externalId, paymentId: externalId }));
   }
-  const intents = overridden(log, {
+  const ledger = overridden(log, {
     async known(of, kind, externalId) {
       if (externalId === "damaged") throw new UnreadableRecord(`payment:${externalId}`);
       return log.known(of, kind, externalId);
     },
   });
   const page = (pageToken = "") =>
-    listKnown(
-      { log, intents },
-      create(ListPaymentsRequestSchema, { pageSize: 2, pageToken }),
-      callOf(),
-      {
-        kind: EventKind.PAYMENT,
-        stateOf: () => PaymentState.PENDING,
-        answerOf: () => ({ state: 0, needsOperator: false }),
-      },
-    );
+    listKnown({ ledger }, create(ListPaymentsRequestSchema, { pageSize: 2, pageToken }), callOf(), {
+      kind: EventKind.PAYMENT,
+      stateOf: () => PaymentState.PENDING,
+      answerOf: () => ({ state: 0, needsOperator: false }),
+    });
   const names = ({ edges }: Awaited<ReturnType<typeof page>>) =>
     edges.map(({ externalId }) => externalId);
   const first = await page();

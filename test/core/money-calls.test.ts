@@ -12,7 +12,8 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
-import { type IntentStore, keyRetentionMs } from "../../src/ledger/intents.ts";
+import { keyRetentionMs } from "../../src/ledger/intents.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import { type MoneyMethod, moneyMethods } from "../../src/model/money-methods.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
@@ -50,18 +51,18 @@ interface Given extends Partial<Call> {
 }
 
 /** Calls for the payment `order` that move money. */
-function moneyCalls(intents: IntentStore = memory()) {
+function moneyCalls(ledger: Ledger = memory()) {
   /** What each call's end was told to the store. */
   const ended: unknown[] = [];
   let sends = 0;
   const calls = createMoneyCalls({
-    intents: {
-      ...{ begin: (...args) => intents.begin(...args) },
+    ledger: {
+      ...{ begin: (...args) => ledger.begin(...args) },
       end(account, intent, ending, entry) {
         ended.push(ending.state);
-        return intents.end(account, intent, ending, entry);
+        return ledger.end(account, intent, ending, entry);
       },
-    } satisfies Partial<IntentStore> as IntentStore,
+    } satisfies Partial<Ledger> as Ledger,
     keyrings: new Map(["default", "account-0", "account-1"].map((account) => [account, keyring])),
     timeouts: { maxWaitMs: 2_000, timeoutMs: 30_000 },
   });

@@ -22,7 +22,7 @@ export function coreBefore(upstream: Partial<Upstream>) {
   const log = createMemoryLedger({ retentionMs: 60_000, giveUpMs: 60_000 });
   const core = createCore({
     accounts: new Map([[account, { upstream } as never]]),
-    ...{ log, intents: log, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
+    ...{ ledger: log, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
     timeouts: { maxWaitMs: 1_000, timeoutMs: 5_000 },
     callbackUrl: () => "http://127.0.0.1/",
     report: reportTo({ unrecorded: ({ error }) => assert.fail(error as Error) }),

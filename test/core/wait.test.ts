@@ -11,7 +11,6 @@ import { CallOutcome, EventKind, WaitUntil } from "../../src/gen/payments/v1/eve
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
-import type { IntentStore } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
@@ -30,17 +29,17 @@ const duplicate = { outcome: "duplicate", conflict: false } as const;
 
 interface Of {
   readonly until: WaitUntil;
-  readonly log: Context["log"];
+  readonly ledger: Partial<Ledger>;
 }
 
 /** An answer whose store reads with `known`, for a caller who waits for `until` or does not. */
 function answered(
   made: Made<typeof theAnswer> | GatewayError,
-  known: IntentStore["known"],
-  { until = WaitUntil.UNSPECIFIED, log, ...given }: Partial<Call & Of> = {},
+  known: Ledger["known"],
+  { until = WaitUntil.UNSPECIFIED, ledger, ...given }: Partial<Call & Of> = {},
 ) {
   const context = {
-    ...{ log, intents: { known }, waits: new Drain(), waitLimits: createStreamLimits(10) },
+    ...{ ledger: { ...ledger, known }, waits: new Drain(), waitLimits: createStreamLimits(10) },
   } as unknown as Context;
   const making = made instanceof GatewayError ? Promise.reject(made) : Promise.resolve(made);
   const answer = moneyAnswer(context, callOf([], given), about, until, making);
@@ -53,7 +52,7 @@ function rig(t: TestContext, { maxWaits = 10 } = {}) {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
   const log = createMemoryLedger({ retentionMs: 3_600_000, firstLookMs: 60_000, giveUpMs: 60_000 });
   const context = {
-    ...{ log, intents: log as Ledger, waits: new Drain() },
+    ...{ ledger: log as Ledger, waits: new Drain() },
     waitLimits: createStreamLimits(maxWaits),
   };
   return {
@@ -80,7 +79,11 @@ function rig(t: TestContext, { maxWaits = 10 } = {}) {
     },
     /** The answer of such a call. */
     waited: (made: Parameters<typeof answered>[0], call: Partial<Call> = {}) =>
-      answered(made, log.known.bind(log), { log, until: WaitUntil.SETTLED, ...call }),
+      answered(made, log.known.bind(log), {
+        ledger: { read: log.read.bind(log) },
+        until: WaitUntil.SETTLED,
+        ...call,
+      }),
     /** Lets resolved promises and scheduled callbacks run, and time pass behind them. */
     async passes(ms = 0) {
       for (let i = 0; i < 5; i++) await new Promise(setImmediate);
@@ -128,10 +131,10 @@ test("a caller without time to wait is answered at once", async (t) => {
 
 test("a caller without time to wait is answered by the deadline even if the store is silent", async (t) => {
   const { waits, context } = await pendingRig(t);
-  const silent = overridden(context.intents, { known: () => new Promise<never>(() => {}) });
+  const silent = overridden(context.ledger, { known: () => new Promise<never>(() => {}) });
   const deadline = new AbortController();
   const call = { deadlineMs: Date.now() + 90, signal: deadline.signal };
-  const { waiting } = waits(call, { intents: silent });
+  const { waiting } = waits(call, { ledger: silent });
   deadline.abort(new DOMException("the deadline passed", "TimeoutError"));
   await assert.rejects(waiting, { code: "DEADLINE_EXCEEDED" });
 });
@@ -184,7 +187,7 @@ test("a wait returns undefined while the store is away", async (t) => {
   const { waits, log } = await pendingRig(t);
   const away = () => Promise.reject(new GatewayError("UNAVAILABLE", "away"));
   const broken = overridden(log, { read: away, known: away });
-  assert.equal(await waits({}, { log: broken }).waiting, undefined);
+  assert.equal(await waits({}, { ledger: broken }).waiting, undefined);
 });
 
 test("a caller that goes away ends only its own wait", async (t) => {
@@ -213,7 +216,7 @@ test("a wait ends when a call proves not to have been done", async (t) => {
 test("a wait ends in time while the log does not answer", async (t) => {
   const { waits, passes, log } = await pendingRig(t);
   const silent = overridden(log, { read: () => new Promise(() => {}) });
-  const { waiting, isOver } = waits({ deadlineMs: Date.now() + 4_000 }, { log: silent });
+  const { waiting, isOver } = waits({ deadlineMs: Date.now() + 4_000 }, { ledger: silent });
   await passes();
   t.mock.timers.tick(3_600);
   await passes();

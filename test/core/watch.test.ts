@@ -7,9 +7,8 @@ import { follow, stream, watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { CallOutcome, type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
-import type { IntentStore } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import type { Entry, EventLog } from "../../src/ledger/log.ts";
+import type { Entry } from "../../src/ledger/log.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { cursors, payment, stateOn, step, steps, type Told, take } from "../ledger/entries.ts";
@@ -28,16 +27,16 @@ const lost = (outcome: CallOutcome) =>
   callOutcomeEntry({ id: "lost", kind: EventKind.PAYMENT, externalId }, outcome);
 
 /** @returns the cursors of the events */
-async function append(log: EventLog, ...entries: readonly Entry[]): Promise<string[]> {
+async function append(log: Ledger, ...entries: readonly Entry[]): Promise<string[]> {
   const all: string[] = [];
   for (const one of entries) all.push((await log.append(account, one)).event?.cursor ?? "");
   return all;
 }
 
 /** Begins a call; `end` closes it as refused, without an event. */
-async function beginCall(intents: IntentStore) {
-  const intent = started(await intents.begin(account, newCall({ externalId })));
-  return { end: () => intents.end(account, intent, { state: "closed", key: "free" }) };
+async function beginCall(ledger: Ledger) {
+  const intent = started(await ledger.begin(account, newCall({ externalId })));
+  return { end: () => ledger.end(account, intent, { state: "closed", key: "free" }) };
 }
 
 /** A log that runs these while a watch reads the current state. */
@@ -56,13 +55,12 @@ interface StartOptions extends Pick<Call, "push"> {
   readonly after?: string;
   readonly untilFinal?: boolean;
   readonly caller?: Partial<Call["caller"]>;
-  readonly intents?: IntentStore;
   /** The stream of all events instead of a watch. */
   readonly all?: boolean;
 }
 
-function start(log: EventLog, options: StartOptions = {}) {
-  const { intents = log as Ledger, after, untilFinal = false, caller, all, ...more } = options;
+function start(log: Ledger, options: StartOptions = {}) {
+  const { after, untilFinal = false, caller, all, ...more } = options;
   const leaving = new AbortController();
   const opened = Promise.withResolvers<string | undefined>();
   const drain = new Drain();
@@ -70,7 +68,7 @@ function start(log: EventLog, options: StartOptions = {}) {
     caller: { name: "test", account, scopes: new Set(), ...caller },
     ...{ signal: leaving.signal, requestId: "r", onOpen: opened.resolve, ...more },
   };
-  const context = { log, intents, drain };
+  const context = { ledger: log, drain };
   const events = all
     ? stream(context, call, { kinds: [], after })
     : watch(context, call, EventKind.PAYMENT, {
@@ -280,7 +278,7 @@ describe("until_final", { concurrency: true }, () => {
     const { log, end } = await withCall();
     const [checking, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let isOver = false;
-    const intents = whileReading(
+    const ledger = whileReading(
       log,
       () => {},
       async () => {
@@ -289,7 +287,7 @@ describe("until_final", { concurrency: true }, () => {
         await begun.promise;
       },
     );
-    const { events } = start(log, { untilFinal: true, intents });
+    const { events } = start(ledger, { untilFinal: true });
     assert.equal(await next(events), "payment:pending");
     await append(log, entry("failure"));
     assert.equal(await next(events), "payment:failure");
@@ -382,7 +380,7 @@ describe("until_final", { concurrency: true }, () => {
 });
 
 /** The name of the first event of a watch, and the state on it. */
-async function first(log: EventLog) {
+async function first(log: Ledger) {
   const { events, leave } = start(log);
   const { value } = await events.next();
   leave();

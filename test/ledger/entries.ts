@@ -12,7 +12,8 @@ import {
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { currentEvent } from "../../src/ledger/current.ts";
 import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
-import type { Entry, EventLog } from "../../src/ledger/log.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { Entry } from "../../src/ledger/log.ts";
 
 export interface Told {
   readonly externalId?: string;
@@ -124,7 +125,7 @@ export function step(event: Event): string {
 }
 
 /** The step that a payment of the account `shop` shows. */
-export async function currentStep(log: EventLog, externalId = "order-1") {
+export async function currentStep(log: Ledger, externalId = "order-1") {
   const snapshot = await log.snapshot("shop", EventKind.PAYMENT, externalId);
   const event = snapshot && currentEvent(snapshot);
   return event && step(event);

@@ -4,7 +4,7 @@ import type {
   DeadLettersOptions,
   StoredDeadLetter,
 } from "../../src/ledger/dead-letter.ts";
-import type { EventLog } from "../../src/ledger/log.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 
 export function letter(id: string, body = Buffer.from(id).toString("base64")): DeadLetter {
   const reason = "the body is not JSON";
@@ -13,7 +13,7 @@ export function letter(id: string, body = Buffer.from(id).toString("base64")): D
 
 /** All dead letters of an account. */
 export async function keptLettersOf(
-  log: EventLog,
+  log: Ledger,
   account: string,
   options?: DeadLettersOptions,
 ): Promise<StoredDeadLetter[]> {
@@ -24,7 +24,7 @@ export async function keptLettersOf(
 
 /** All dead letters of an account, without their places. */
 export async function lettersOf(
-  log: EventLog,
+  log: Ledger,
   account: string,
   options?: DeadLettersOptions,
 ): Promise<Omit<StoredDeadLetter, "place">[]> {

@@ -4,7 +4,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { createCauses } from "../../src/ledger/cause-of.ts";
-import type { EventLog } from "../../src/ledger/log.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import {
   readEvent,
   rememberTrace,
@@ -112,9 +112,11 @@ test("the cause is the last call of this process, else the last answer in the lo
   assert.equal(await of("one-more"), trace("e"));
   await log.close();
   assert.equal(
-    await createCauses(
-      overridden<EventLog>(log, { history: () => Promise.reject(new Error()) }),
-    ).of("shop", EventKind.PAYMENT, "order-1"),
+    await createCauses(overridden<Ledger>(log, { history: () => Promise.reject(new Error()) })).of(
+      "shop",
+      EventKind.PAYMENT,
+      "order-1",
+    ),
     undefined,
   );
 });

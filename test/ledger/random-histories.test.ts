@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
 import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Entry, EventLog, OperationState } from "../../src/ledger/log.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { Entry, OperationState } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "./create.ts";
 import { cursors, payment, take } from "./entries.ts";
 
@@ -48,11 +49,11 @@ interface Kept {
 }
 
 class Run {
-  readonly #log: EventLog;
+  readonly #log: Ledger;
   readonly #account: string;
   readonly #kept: Kept[] = [];
 
-  constructor(log: EventLog, account: string) {
+  constructor(log: Ledger, account: string) {
     this.#log = log;
     this.#account = account;
   }

@@ -130,7 +130,7 @@ function reconcile(
         },
       ],
     ]),
-    ...{ log, intents: log },
+    ledger: log,
     afterMs,
     giveUpMs,
     timeoutMs: 5,

@@ -81,7 +81,7 @@ export class Replica {
     for (const reconciler of this.#reconcilers) void reconciler.close();
   }
 
-  #join({ log, intents, bucketOf }: ReplicaStores): RunningCore {
+  #join({ ledger, bucketOf }: ReplicaStores): RunningCore {
     const accounts = new Map(
       merchants.map((account) => {
         const bucket = bucketOf(account.name);
@@ -93,19 +93,19 @@ export class Replica {
       }),
     );
     const core = createCore({
-      ...{ accounts, log, intents, keyrings, watchTokens: undefined },
+      ...{ accounts, ledger, keyrings, watchTokens: undefined },
       timeouts: { maxWaitMs: times.maxWaitMs, timeoutMs: times.timeoutMs },
       callbackUrl: (name, resource) => `http://gateways/callbacks/${name}/${resource}`,
     });
     this.#receive = createCallbackHandler({
-      ...{ accounts: new Map(merchants.map((each) => [each.name, each])), log },
+      ...{ accounts: new Map(merchants.map((each) => [each.name, each])), ledger },
       intake: new Intake({
         budget: createMemoryBudget(),
         admission: createAdmission({ maxCalls: undefined }),
       }),
     });
     const reconciler = createReconciler({
-      ...{ accounts, log, intents, afterMs: times.afterMs, giveUpMs: times.giveUpMs },
+      ...{ accounts, ledger, afterMs: times.afterMs, giveUpMs: times.giveUpMs },
       timeoutMs: times.timeoutMs,
     });
     this.#reconcilers.push(reconciler);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import type { EventLog, Selection } from "../../../src/ledger/log.ts";
+import type { Selection } from "../../../src/ledger/log.ts";
 import { payment, payout, type Told } from "../../ledger/entries.ts";
 import { newCall, started } from "../../ledger/new-call.ts";
 import { account, type LogRig } from "./rig.ts";
@@ -18,7 +18,7 @@ export function testLists(rig: LogRig): void {
     };
     const list = async (of: Partial<Selection> = {}, limit = 1_000, by = rig.log) =>
       by.list(account, { ...all, ...of }, limit);
-    const names = async (of: Partial<Selection> = {}, limit?: number, by?: EventLog) =>
+    const names = async (of: Partial<Selection> = {}, limit?: number, by?: Ledger) =>
       (await list(of, limit, by)).map(({ externalId }) => externalId);
     const told = (externalId: string, status: string, about: Told = {}) =>
       stored(payment({ externalId, paymentId: externalId, status, ...about }));

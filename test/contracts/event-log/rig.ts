@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Appended, Entry, EventLog, Topic } from "../../../src/ledger/log.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
+import type { Appended, Entry, Topic } from "../../../src/ledger/log.ts";
 import type { Kind } from "../../../src/model/kinds.ts";
 import { payment, type Told } from "../../ledger/entries.ts";
 
 /** A new, empty log, and what the suite does to it from outside. */
 export interface EventLogHarness {
-  readonly log: EventLog;
+  readonly log: Ledger;
   /** The same store as another process opens it; the log itself if only one process can. */
-  readonly peer: EventLog;
+  readonly peer: Ledger;
   /** Makes all events stored so far older than the retention. */
   expire(account: string): Promise<void>;
   /** Frees what the logs use, after they were closed. */
@@ -24,8 +25,8 @@ export const order1: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };
 
 /** The log of the test that runs, and what the parts of the suite do with it. */
 export class LogRig {
-  log!: EventLog;
-  peer!: EventLog;
+  log!: Ledger;
+  peer!: Ledger;
   /** Aborted at the end of the test. */
   ends!: AbortController;
   #harness!: EventLogHarness;

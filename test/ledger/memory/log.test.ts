@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { EventLog, Topic } from "../../../src/ledger/log.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
+import type { Topic } from "../../../src/ledger/log.ts";
 import { lettersBound } from "../../contracts/event-log/rig.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { createMemoryLedger } from "../create.ts";
@@ -40,7 +41,7 @@ describe("memory log", () => {
       },
     };
   }
-  const kept = async (log: EventLog): Promise<string[]> =>
+  const kept = async (log: Ledger): Promise<string[]> =>
     steps(await log.history("shop", EventKind.PAYMENT, "order-1", 1_000));
   it("is not durable", () => {
     assert.equal(fixture().log.durable, false);

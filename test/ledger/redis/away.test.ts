@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { inspect } from "node:util";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Entry, EventLog } from "../../../src/ledger/log.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
+import type { Entry } from "../../../src/ledger/log.ts";
 import type { FeedState } from "../../../src/stores/redis/feed.ts";
 import { type RedisServer, type Settings, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
@@ -36,13 +37,13 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     return joined;
   }
   /** Repeats the append until it succeeds, as the service repeats a callback. */
-  async function insist(log: EventLog, entry: Entry): Promise<void> {
+  async function insist(log: Ledger, entry: Entry): Promise<void> {
     await until(async () => {
       await log.append("shop", entry);
       return true;
     });
   }
-  async function storeMany(log: EventLog, from: number, to: number): Promise<string[]> {
+  async function storeMany(log: Ledger, from: number, to: number): Promise<string[]> {
     const made: string[] = [];
     for (let i = from; i < to; i++) {
       made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");

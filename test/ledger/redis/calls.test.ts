@@ -4,7 +4,8 @@ import { createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Begun, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
+import type { Begun, NewIntent } from "../../../src/ledger/intents.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { loadScript } from "../../../src/redis/script.ts";
@@ -23,7 +24,7 @@ import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
 
 /** Begins a call while Redis is away: it is refused until the client has seen a connection fail. */
-async function beginsAlone(store: IntentStore, about: Partial<NewIntent> = {}): Promise<Begun> {
+async function beginsAlone(store: Ledger, about: Partial<NewIntent> = {}): Promise<Begun> {
   let begun: Begun | undefined;
   await until(async () => {
     begun = await store.begin("default", newCall(about));

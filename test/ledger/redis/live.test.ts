@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { EventLog } from "../../../src/ledger/log.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
@@ -31,7 +31,7 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     const [, count] = (await server.command("PUBSUB", "NUMSUB", keys.wakeUp)) as [string, number];
     return count > 0;
   };
-  const appendTo = async (log: EventLog, from: number, count: number): Promise<string[]> => {
+  const appendTo = async (log: Ledger, from: number, count: number): Promise<string[]> => {
     const made: string[] = [];
     for (let i = from; i < from + count; i++) {
       const { event } = await log.append("shop", payment({ paymentId: `p-${i}` }));

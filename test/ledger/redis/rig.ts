@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { after } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { EventLog } from "../../../src/ledger/log.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
@@ -19,7 +19,7 @@ const keyring = await deriveKeyring("shop", [new Secret("password")]);
 
 /** A log with its own connections, as a separate process has it. */
 export interface Replica {
-  readonly log: EventLog;
+  readonly log: Ledger;
   readonly redis: RedisConnector;
   close(): Promise<void>;
 }
@@ -83,7 +83,7 @@ export interface Reader {
 }
 
 /** Reads all events of the account `shop` in the background. */
-export async function reader(log: EventLog, after = "latest"): Promise<Reader> {
+export async function reader(log: Ledger, after = "latest"): Promise<Reader> {
   const ends = new AbortController();
   const events = await log.read("shop", { kinds: [] }, after, { signal: ends.signal });
   const seen: Event[] = [];

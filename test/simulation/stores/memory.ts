@@ -32,7 +32,7 @@ export function createMemoryStores(options: StoreOptions): Stores {
         // The server is never away for all replicas, so no call goes on without it.
         ...{ isAway: () => false, answerMs: 10_000 },
       });
-      return { log: ledger, intents: ledger, bucketOf };
+      return { ledger, bucketOf };
     },
     async isQuiet() {
       const due = await Promise.all(accounts.map((each) => kernel.account(each).count(dueIndex)));

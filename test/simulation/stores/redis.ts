@@ -44,7 +44,7 @@ export function createRedisStores(options: StoreOptions): Stores {
         unavailable: (error) => storeAway(error, client),
       });
       return {
-        ...{ log: ledger, intents: ledger },
+        ledger,
         bucketOf: (account) =>
           new QueuedBucket({
             ...{ client, keys: keysOf(account), replicaId: `${process.name}.${opened++}` },

@@ -4,7 +4,7 @@ import type { Worker } from "node:worker_threads";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
-import type { IntentStore } from "../../../src/ledger/intents.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { firstPlace } from "../../../src/stores/cursor.ts";
 import type { RowPage } from "../../../src/stores/kernel.ts";
@@ -54,7 +54,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
         ...{ isAway: () => true, readsGoOn: true, answerMs: 10_000 },
       });
       await Promise.all(accounts.map((account) => ledger.endLeases(account)));
-      return { log: ledger, intents: observed(ledger, running), bucketOf };
+      return { ledger: observed(ledger, running), bucketOf };
     },
     async isQuiet() {
       if (running.size > 0 || thread?.isWriting) return false;
@@ -81,16 +81,16 @@ export function createSqliteStores(options: StoreOptions): Stores {
 const idle: Disk[] = [];
 
 /** Keeps the ids of the calls that run in `running`, for all processes. */
-function observed(intents: IntentStore, running: Set<string>): IntentStore {
-  return overridden(intents, {
+function observed(ledger: Ledger, running: Set<string>): Ledger {
+  return overridden(ledger, {
     async begin(...args) {
-      const begun = await intents.begin(...args);
+      const begun = await ledger.begin(...args);
       if (begun.kind === "started") running.add(begun.intent.id);
       return begun;
     },
     end(...args) {
       running.delete(args[1].id);
-      return intents.end(...args);
+      return ledger.end(...args);
     },
   });
 }

@@ -1,6 +1,5 @@
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { IntentStore } from "../../../src/ledger/intents.ts";
-import type { EventLog } from "../../../src/ledger/log.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Account } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
@@ -22,8 +21,7 @@ export interface StoreOptions {
 
 /** The stores of one gateway replica; each process opens them anew. */
 export interface ReplicaStores {
-  readonly log: EventLog;
-  readonly intents: IntentStore;
+  readonly ledger: Ledger;
   readonly bucketOf: (account: Account) => TokenBucket;
 }
 
