@@ -24,7 +24,7 @@ async function start(count: number) {
     cursors.push(event?.cursor ?? "");
   };
   for (let i = 0; i < count; i++) await add();
-  const { listEvents } = eventCases({ log } as unknown as Context);
+  const { listEvents } = eventCases({ ledger: log } as unknown as Context);
   const page = async (init: MessageInitShape<typeof ListEventsRequestSchema> = {}) => {
     const of = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
     const answer = await listEvents(create(ListEventsRequestSchema, of), callOf());
