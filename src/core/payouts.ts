@@ -100,9 +100,9 @@ async function lookUp(
   const newEntry = payoutEntry(payout, { source, externalId });
   try {
     let known = await openCalls();
-    const { outcomeUnknown, needsOperator } = outcomeFlags(known.openCalls);
-    if (newEntry && (outcomeUnknown || (needsOperator && newEntry.rank === 2))) {
-      // This payout may be the outcome of the open call: record it and look again.
+    const { outcomeUnknown } = outcomeFlags(known.openCalls);
+    if (newEntry && (outcomeUnknown || isBehind(known.snapshot, newEntry))) {
+      // Others see it too then, and it may be the outcome of the open call: look again.
       await recordResponse(context, account, externalId, newEntry);
       known = await openCalls();
     }
@@ -115,6 +115,12 @@ async function lookUp(
     const isOpen = newEntry?.status === "failure";
     return answer({ openCalls: [], snapshot: undefined }, payout, newEntry, isOpen);
   }
+}
+
+/** Whether the log knows the payout, but not that it has come so far. */
+function isBehind(snapshot: Snapshot | undefined, { subjectId, rank }: Entry): boolean {
+  const known = snapshot?.operations.find((one) => one.subjectId === subjectId);
+  return known !== undefined && known.rank < rank;
 }
 
 /**

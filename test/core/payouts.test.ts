@@ -23,6 +23,7 @@ import { newCall, started } from "../ledger/new-call.ts";
 import { start } from "../rpc/start.ts";
 import { account, callOf, coreBefore } from "./rig.ts";
 
+const { PAYOUT } = EventKind;
 const externalId = "payout-1";
 const payout = (transactionId: string, status: string) =>
   create(PayoutSchema, { externalId, transactionId, status });
@@ -40,7 +41,7 @@ function rig(found: Payout | GatewayError) {
     ...{ log, intents: log, core, call },
     look: () => core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
     async begin(): Promise<Intent> {
-      const about = { method: "RequestPayout", kind: EventKind.PAYOUT, externalId } as const;
+      const about = { method: "RequestPayout", kind: PAYOUT, externalId } as const;
       return started(await log.begin(account, newCall(about)));
     },
     async tell(told: Payout) {
@@ -101,25 +102,27 @@ test("a payout that the service finds makes the outcome known, unless an earlier
   assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", true]);
 });
 
-test("a payout that was given up as pending is settled by whoever finds out its end", async () => {
-  const { begin, intents, look, tell } = rig(payout("t1", "success"));
-  const intent = await begin();
-  await tell(payout("t1", "pending"));
-  await intents.end(account, intent, { state: "pending", subjectId: "t1", key: "keep" });
-  await intents.giveUp(account, intent);
-  const state = async () => {
-    const { intents: open, snapshot } = await intents.known(account, EventKind.PAYOUT, externalId);
-    return [open.length, snapshot?.operations.map(({ status }) => status)];
-  };
-  assert.deepEqual(await state(), [1, ["pending"]]);
-  const found = await look();
-  assert.deepEqual([found.state, found.needsOperator], [PayoutState.PAID, false]);
-  assert.deepEqual(
-    await state(),
-    [0, ["success"]],
-    "others see it, and nobody has to look any more",
-  );
-});
+for (const [end, isGivenUp, state] of [
+  ["success", true, PayoutState.PAID],
+  ["failure", false, PayoutState.FAILED],
+] as const) {
+  const pending = isGivenUp ? "given up as pending" : "pending";
+  test(`a ${pending} payout is settled by whoever finds out its end: ${end}`, async () => {
+    const { begin, intents, look, tell } = rig(payout("t1", end));
+    const intent = await begin();
+    await tell(payout("t1", "pending"));
+    await intents.end(account, intent, { state: "pending", subjectId: "t1", key: "keep" });
+    if (isGivenUp) await intents.giveUp(account, intent);
+    const known = async () => {
+      const { intents: open, snapshot } = await intents.known(account, PAYOUT, externalId);
+      return [open.length, snapshot?.operations.map(({ status }) => status)];
+    };
+    assert.deepEqual(await known(), [1, ["pending"]]);
+    const found = await look();
+    assert.deepEqual([found.state, found.needsOperator], [state, false]);
+    assert.deepEqual(await known(), [0, [end]], "others see it, and nobody has to look any more");
+  });
+}
 
 test("other errors of the look-up are returned to the caller", async () => {
   const { begin, look } = rig(new GatewayError("UNAVAILABLE", "out of reach"));
