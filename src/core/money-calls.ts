@@ -31,7 +31,7 @@ export interface MoneyCall<Result extends DescMessage> {
   readonly hold?: boolean;
   /** The event log entry of a refusal, if it is to be one. */
   readonly refusal?: (said: UpstreamError, intent: Intent) => Promise<Entry | undefined>;
-  /** The event log entry of an answer; undefined if the answer does not name what it is about. */
+  /** The event log entry of an answer; undefined if it leaves open what became of the call. */
   readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | undefined;
 }
 
@@ -40,7 +40,7 @@ export type MoneyCalls = ReturnType<typeof createMoneyCalls>;
 /** The service's answer to a call, and what became of its event. */
 export interface Made<Result> {
   readonly answer: Result;
-  /** Absent if the answer is that of an earlier call, or does not name what it is about. */
+  /** Absent if the answer is that of an earlier call. */
   readonly entry?: Entry;
   /** Absent if the event log could not be written. */
   readonly appended?: Appended | undefined;
@@ -148,12 +148,11 @@ export function createMoneyCalls({
       throw error;
     }
     const newEntry = entry(result, intent);
-    const key = sealed({ answer: result });
-    // An answer that does not say what it is about, or how far that has come, is looked up too.
     if (!newEntry) {
-      await end(account, intent, { state: "pending", subjectId: "", key });
-      return { answer: result };
+      await end(account, intent, { state: "unknown" });
+      throw outcomeUnknown(externalId);
     }
+    const key = sealed({ answer: result });
     const { subjectId, rank } = newEntry;
     const mark = markOf(intent.method, newEntry);
     const ending: Ending =

@@ -30,7 +30,6 @@ import { isPayingOperation } from "../ledger/payment-state.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
-import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
@@ -63,22 +62,18 @@ export function paymentCases(context: Context) {
     const made = moneyCalls.run({
       ...{ call, method, externalId, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
-      async send(options) {
-        const sent = { ...request, callbackUrl };
-        const payment = await send(context.upstreamOf(call), sent, options);
-        // What it says of a refund, say, leaves open what became of this call.
-        if (!isPayingOperation(payment.operation)) throw outcomeUnknown(externalId);
-        return payment;
-      },
+      send: (options) => send(context.upstreamOf(call), { ...request, callbackUrl }, options),
       refusal: async (said, intent) =>
         confirms && saysDeclined(said)
           ? declinedConfirmation(context, account, intent, said)
           : undefined,
       entry: (payment, { id: call }) =>
-        paymentEntry(payment, {
-          ...{ source: EventSource.RESPONSE, externalId, operation },
-          ...(!confirms && { held, call }),
-        }),
+        isAnswerTo(method, payment)
+          ? paymentEntry(payment, {
+              ...{ source: EventSource.RESPONSE, externalId, operation },
+              ...(!confirms && { held, call }),
+            })
+          : undefined,
     });
     const { answer, state, cursor } = await moneyAnswer(context, call, about, waitUntil, made);
     return { payment: answer, state, cursor };
@@ -127,6 +122,18 @@ export function paymentCases(context: Context) {
 }
 
 type PaymentRequest = CreatePaymentRequest | CreateRecurrentPaymentRequest | ConfirmPaymentRequest;
+
+/**
+ * Whether an answer is about what the call asked for. One about a refund, or about the payment that
+ * is to be confirmed, leaves open what became of the call.
+ */
+function isAnswerTo(method: MoneyMethod, { operation }: Payment): boolean {
+  if (operation === PaymentOperation.UNSPECIFIED) return true;
+  return (
+    isPayingOperation(operation) &&
+    (operation === PaymentOperation.CONFIRM) === (method === "ConfirmPayment")
+  );
+}
 
 /**
  * The event of a confirmation that the service declined with an Error object. It is one of

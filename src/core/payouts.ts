@@ -14,7 +14,6 @@ import type { Known } from "../ledger/intents.ts";
 import type { Entry, Snapshot } from "../ledger/log.ts";
 import { explained, type OpenCalls, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
 import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
-import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { listKnown } from "./list-known.ts";
@@ -38,12 +37,7 @@ export function payoutCases(context: Context) {
       const made = moneyCalls.run({
         ...{ call, method: "RequestPayout", externalId },
         ...{ request: withoutWait(request), answerSchema: PayoutSchema },
-        async send(options) {
-          const payout = await context.upstreamOf(call).requestPayout(sent, options);
-          // Nothing shows which payout it is, and nothing but the call's lock bars a second one.
-          if (!payout.transactionId) throw outcomeUnknown(externalId);
-          return payout;
-        },
+        send: (options) => context.upstreamOf(call).requestPayout(sent, options),
         entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
       });
       const { waitUntil } = request;

@@ -29,7 +29,7 @@ export interface EntryOptions {
   readonly operation?: PaymentOperation;
   /** Whether the payment was made with `confirm: false`; absent if this gateway did not make it. */
   readonly held?: boolean;
-  /** The id of the answered call. */
+  /** The id of the answered call. A failure is an entry then even if it names no payment. */
   readonly call?: string;
   /** Stands in for a missing operation_id, to distinguish final states of one operation. */
   readonly attempt?: string;
@@ -127,20 +127,22 @@ interface ReadResource
 }
 
 function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
-  const { source, raw, attempt = "" } = options;
+  const { source, raw, call } = options;
   const unread = unreadFieldsOf(read.resource.value);
   const { unrecognized } = read.resource.value;
-  const { kind, externalId, subjectId, operation, status, statusCode, rank } = read;
-  if (!externalId || !subjectId) return undefined;
+  const { kind, externalId, subjectId = "", operation, status, statusCode, rank } = read;
+  const isNamelessFailure = subjectId === "" && status === "failure" && call !== undefined;
+  if (!externalId || (subjectId === "" && !isNamelessFailure)) return undefined;
+  const attempt = isNamelessFailure ? call : options.attempt;
   const event = create(EventSchema, {
     kind,
     externalId,
-    ...subjectFields[kind](subjectId),
+    ...(subjectId && subjectFields[kind](subjectId)),
     source,
     final: rank === 2 && read.mayEnd,
     resource: read.resource,
   });
-  const operationId = read.operationId || attempt;
+  const operationId = read.operationId || (attempt ?? "");
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
   identity.push(...read.fiscalization);
@@ -159,7 +161,7 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
     subjectId: boundedId(subjectId),
     operation,
     operationId: boundedId(operationId),
-    isAttempt: read.operationId === "" && attempt !== "",
+    isAttempt: read.operationId === "" && attempt !== undefined,
     rank,
     status: boundedId(status),
     statusCode: boundedId(statusCode),
@@ -167,7 +169,7 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
     currency: boundedId(read.currency ?? ""),
     words: wordsOf(read.resource.value),
     held: options.held,
-    call: options.call,
+    call,
     digest: bytes,
     identity: digestOf(JSON.stringify(identity)),
   };

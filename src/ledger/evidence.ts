@@ -82,7 +82,8 @@ export function markOf(
   { subjectId, operationId = "" }: { readonly subjectId: string; readonly operationId?: string },
 ): string {
   // A confirmation has the id of the payment that it confirms.
-  return method === "ConfirmPayment" ? `confirm ${operationId || subjectId}` : subjectId;
+  if (method === "ConfirmPayment") return `confirm ${operationId || subjectId}`;
+  return subjectId || namelessMark(method);
 }
 
 /** The mark of a call that was refused. The service may still report its failure. */
@@ -106,8 +107,8 @@ function isNameless(mark: string, method: MoneyMethod): boolean {
 }
 
 /** Whether it is known which payment or payout the call made. */
-export function isNamed({ state, subjectId }: Intent): boolean {
-  return state === "pending" && subjectId !== "";
+export function isNamed({ state }: Intent): boolean {
+  return state === "pending";
 }
 
 function operationsOf(method: MoneyMethod): readonly string[] {

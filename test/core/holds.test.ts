@@ -12,6 +12,7 @@ import {
   PaymentOperation,
   PaymentOperationSchema,
   PaymentSchema,
+  PaymentState,
   PaymentStateSchema,
   PaymentStatus,
   PaymentStatusSchema,
@@ -130,16 +131,51 @@ test("GetPayment lists a confirmation that the service attempted and declined wi
   }
 });
 
-test("an answer about a refund, a cancellation or a look-up leaves the outcome of a payment unknown", async () => {
-  for (const operation of ["REFUND", "CANCEL", "LOOKUP"] as const) {
+const { FAILURE, PENDING, SUCCESS } = PaymentStatus;
+const isUnknown = ({ details }: GatewayError) => details.outcomeUnknown !== undefined;
+
+for (const [what, told] of [
+  ["is about a refund", { ...succeeded("p-1"), operation: PaymentOperation.REFUND }],
+  ["is about a cancellation", { ...succeeded("p-1"), operation: PaymentOperation.CANCEL }],
+  ["is about a look-up", { ...succeeded("p-1"), operation: PaymentOperation.LOOKUP }],
+  ["is about a confirmation", { ...succeeded("p-1"), operation: PaymentOperation.CONFIRM }],
+  ["names no payment, and says success", { details: { status: SUCCESS } }],
+  ["names no payment, and says is_success", { isSuccess: true }],
+  ["names no payment, and says pending", { details: { status: PENDING } }],
+] as const) {
+  test(`an answer that ${what} leaves the outcome of a payment unknown`, async () => {
     const { pay, state } = rig();
-    const does = async () => ({
-      ...{ id: "p-1", operation: PaymentOperation[operation] },
-      details: { paymentId: "p-1", status: PaymentStatus.SUCCESS },
-    });
-    const unknown = ({ details }: GatewayError) => details.outcomeUnknown !== undefined;
-    await assert.rejects(pay(true, does), unknown);
+    await assert.rejects(
+      pay(true, async () => told),
+      isUnknown,
+    );
     assert.equal(await state(), "UNKNOWN");
-    await assert.rejects(pay(true, does), { code: "ABORTED" });
+    await assert.rejects(
+      pay(true, async () => told),
+      { code: "ABORTED" },
+    );
+  });
+}
+
+test("an answer about the payment leaves the outcome of its confirmation unknown", async () => {
+  const { pay, confirm, callback, state } = rig();
+  await pay(false, async () => succeeded("pay-1"));
+  const { PAYMENT: operation } = PaymentOperation;
+  const told = confirm(async () => ({ ...succeeded("pay-1"), operation }));
+  await assert.rejects(told, isUnknown);
+  assert.equal(await state(), "UNKNOWN");
+  await callback({ operation: "confirm", status: "success" });
+  assert.equal(await state(), "PAID");
+});
+
+test("an answer that a payment failed is over, even if it names no payment", async () => {
+  const { pay, callback, operations, state } = rig();
+  const fails = async () => ({ details: { status: FAILURE, statusCode: "insufficient_funds" } });
+  for (const _ of ["first", "second"]) {
+    assert.equal((await pay(true, fails)).state, PaymentState.FAILED);
+    assert.equal(await state(), "FAILED");
   }
+  assert.deepEqual(await operations(), ["payment undefined failure insufficient_funds"]);
+  await callback({ status: "success" });
+  assert.equal(await state(), "PAID");
 });

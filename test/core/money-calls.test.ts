@@ -41,12 +41,15 @@ const fails =
     throw error;
   };
 
+const entryOf = (answer: Payment) =>
+  paymentEntry(answer, { source: EventSource.RESPONSE, externalId: "order" });
+
 interface Given extends Partial<Call> {
   readonly key?: string | undefined;
   readonly account?: string;
   readonly amount?: string;
   readonly method?: MoneyMethod;
-  readonly entry?: () => Entry | undefined;
+  readonly entry?: (answer: Payment) => Entry | undefined;
   readonly does?: Does;
 }
 
@@ -68,7 +71,7 @@ function moneyCalls(ledger: Ledger = memory()) {
   });
   async function run(given: Given = {}): Promise<Payment> {
     const { key, account = "default", amount = "1.00", does = answers, ...more } = given;
-    const { method = "ConfirmPayment", entry = () => undefined, ...call } = more;
+    const { method = "ConfirmPayment", entry = entryOf, ...call } = more;
     const { answer } = await calls.run({
       call: {
         ...callOf([], call),
@@ -397,7 +400,7 @@ test("the payment that an answer or a refusal names is stored as the call's mark
   });
   const of = (paymentId: string, status: PaymentStatus) => (): Entry | undefined =>
     paymentEntry(create(PaymentSchema, { externalId: "order", details: { paymentId, status } }), {
-      source: EventSource.RESPONSE,
+      ...{ source: EventSource.RESPONSE, call: "call" },
     });
   const refusal = (paymentId?: string) =>
     fails(new GatewayError("FAILED_PRECONDITION", "no", upstream(paymentId)));
@@ -406,6 +409,7 @@ test("the payment that an answer or a refusal names is stored as the call's mark
     [{ method, entry: of("p1", PaymentStatus.SUCCESS) }, ["p1"], []],
     [{ method, entry: of("p1", PaymentStatus.PENDING) }, ["p1"], ["p1"]],
     [{ method, entry: () => undefined }, [], [""]],
+    [{ method, entry: of("", PaymentStatus.FAILURE) }, ["? CreatePayment"], []],
     [{ method, does: refusal("p1") }, ["p1"], []],
     [{ method, does: refusal() }, ["? CreatePayment"], []],
     [{ method: "ConfirmPayment", does: refusal("p1") }, ["? ConfirmPayment"], []],

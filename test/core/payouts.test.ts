@@ -15,7 +15,7 @@ import {
   GetPayoutRequestSchema,
   RequestPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { payoutEntry } from "../../src/ledger/entry.ts";
+import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { paymentRequest, payoutRequest } from "../gateway/callers.ts";
@@ -181,11 +181,13 @@ test("an answer that names no transaction leaves the outcome unknown, and bars a
 
 test("CreatePayment answers in time while the store is silent, also if it is to wait", async () => {
   const inTime = async (waitUntil: WaitUntil) => {
-    // An answer that names no payment is not recorded, so its state has to be read.
-    const details = { status: PaymentStatus.PENDING };
-    const { core, log } = coreBefore({
-      createPayment: async () => create(PaymentSchema, { details }),
-    });
+    // The log has the answer already, so that its state has to be read.
+    const details = { status: PaymentStatus.PENDING, paymentId: "p1" };
+    const payment = create(PaymentSchema, { details });
+    const { core, log } = coreBefore({ createPayment: async () => payment });
+    const entry = paymentEntry(payment, { source: EventSource.RESPONSE, externalId });
+    assert.ok(entry);
+    await log.append(account, entry);
     const { caller } = callOf(["payments:write"]);
     log.known = () => new Promise<never>(() => {});
     await using edge = await start(core, { identify: async () => caller });
@@ -194,7 +196,7 @@ test("CreatePayment answers in time while the store is silent, also if it is to 
     // A tenth of it is left for the answer, which a busy machine may need.
     const answer = await payments.createPayment(request, { timeoutMs: 8_000 });
     assert.equal(answer.payment?.details?.status, PaymentStatus.PENDING);
-    assert.deepEqual([answer.state, answer.cursor], [PaymentState.UNSPECIFIED, ""]);
+    assert.deepEqual([answer.state, answer.cursor], [PaymentState.PENDING, ""]);
   };
   await Promise.all([inTime(WaitUntil.UNSPECIFIED), inTime(WaitUntil.SETTLED)]);
 });
