@@ -161,10 +161,12 @@ function isCovered(successes: readonly Fact[], refunds: readonly Fact[]): boolea
  */
 function sumOf(facts: readonly Fact[]): { units: bigint; currency: string } | undefined {
   let units = 0n;
-  const currency = facts[0]?.currency ?? "";
+  // The spec does not say in which case the service writes a code.
+  const codeOf = (fact: Fact | undefined) => (fact?.currency ?? "").toUpperCase();
+  const currency = codeOf(facts[0]);
   for (const fact of facts) {
     const match = /^(\d{1,30})(?:\.(\d{1,6})0*)?$/.exec(fact.amount ?? "");
-    if (!match || (fact.currency ?? "") !== currency) return undefined;
+    if (!match || codeOf(fact) !== currency) return undefined;
     units += BigInt((match[1] ?? "") + (match[2] ?? "").padEnd(6, "0"));
   }
   return { units, currency };

@@ -21,7 +21,7 @@ function fact(text: string): Fact {
   const [operation = "", status = ""] = told.split(":");
   const subject = rest.find((word) => word.startsWith("@"))?.slice(1);
   const amount = rest.find((word) => /^[\d.]+$/.test(word));
-  const currency = rest.find((word) => /^[A-Z]{3}$/.test(word));
+  const currency = rest.find((word) => /^[A-Z]{3}$/i.test(word));
   return {
     ...blank,
     ...{ operation, status, rank: status === "init" ? 0 : status === "pending" ? 1 : 2 },
@@ -79,6 +79,7 @@ const payments: readonly (readonly [operations: string, state: keyof typeof Paym
   ["payment:success, refund:success 9.999999", "PARTIALLY_REFUNDED"],
   ["payment:success, refund:success ?", "PARTIALLY_REFUNDED"],
   ["payment:success, refund:success 10.00 USD", "PARTIALLY_REFUNDED"],
+  ["payment:success, refund:success 10.00 uah", "REFUNDED"],
   ["payment:success, refund:success 5.00, refund:success 5.00 USD", "PARTIALLY_REFUNDED"],
   ["payment:success ?, refund:success", "PARTIALLY_REFUNDED"],
   ["refund:success", "PARTIALLY_REFUNDED"],
