@@ -57,7 +57,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "telemetry/tracing": ["version.ts"],
   // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`,
   // and what reads REDIS_URL.
-  config: ["auth/", "net/", "redis/url.ts", "version.ts"],
+  config: ["auth/", "model/payout-statuses.ts", "net/", "redis/url.ts", "version.ts"],
   cli: [
     ...[
       "config/",

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import * as z from "zod";
 import { bearerText } from "../auth/caller.ts";
+import { payoutSteps } from "../model/payout-statuses.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 
 /** A kind of value: what it accepts, in words, and how its text is read. */
@@ -121,12 +122,12 @@ export const origins = kind(
   },
 );
 
-/** Statuses of the payments service, in lower case. */
+/** Statuses of the payments service that end a payout, in lower case. */
 export const statuses = kind(
   "statuses with commas between, such as success,completed",
   (text): ReadonlySet<string> | undefined => {
     const words = text.split(",").map((word) => word.trim().toLowerCase());
-    return words.every((word) => word !== "" && word !== "init") ? new Set(words) : undefined;
+    return words.some((word) => payoutSteps.has(word)) ? undefined : new Set(words);
   },
 );
 

@@ -29,7 +29,8 @@ export function endOf(payout: Payout): "success" | "failure" | undefined {
 /** Whether the gateway knows a payout's status: an end, `init`, `pending`, or none. */
 export function isKnownStatus(status: string, ends: PayoutEnds): boolean {
   const given = status.trim().toLowerCase();
-  return steps.has(given) || ends.success.has(given) || ends.failure.has(given);
+  return payoutSteps.has(given) || ends.success.has(given) || ends.failure.has(given);
 }
 
-const steps: ReadonlySet<string> = new Set(["", "init", "pending"]);
+/** Statuses that end no payout, in lower case; empty: none was sent. */
+export const payoutSteps: ReadonlySet<string> = new Set(["", "init", "pending"]);

@@ -150,6 +150,8 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["EVENT_RETENTION", "-1d", /whole number/],
     ["RATE_LIMIT_INITIAL", "0", /from 1/],
     ["RATE_LIMIT_RESERVE", "1", /below 1/],
+    ["PAYOUT_SUCCESS_STATUSES", "success,Pending", /such as success,completed/],
+    ["PAYOUT_FAILURE_STATUSES", "init", /such as success,completed/],
     ["RATE_LIMIT_RESERVE", "20%", /below 1/],
     ["RATE_LIMIT_RESERVE", "0.99999999999999999999", /below 1/],
     ["AUTH_MODE", "keys,none", /none, or keys/],
