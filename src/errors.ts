@@ -35,6 +35,8 @@ export interface GatewayErrorDetails {
   readonly retryAfterMs?: number;
   /** Set when a call that moves money was sent and its outcome is not known. */
   readonly outcomeUnknown?: { readonly externalId: string };
+  /** The service refused the call for what is not about it: "later", or the merchant's login. */
+  readonly notAttempted?: true;
   /** The cursor from which a stream that ended early can be resumed. */
   readonly resumeCursor?: string;
   /** For the log alone: what the store or its driver said, which quotes no value. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type Message, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import { type ErrorCode, errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
+import { errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
 import type { Begun, Ending, Intent, NewIntent } from "../ledger/intents.ts";
@@ -134,7 +134,7 @@ export function createMoneyCalls({
         await end(account, intent, { state: "unknown" });
         throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
-      if (notAttemptedCodes.has(error.code)) {
+      if (error.details.notAttempted) {
         await end(account, intent, notAttempted);
         throw error;
       }
@@ -318,9 +318,6 @@ export function sendOptions(call: Call): SendOptions {
  * is free.
  */
 const notAttempted: Ending = { state: "closed", key: "free" };
-
-/** Refusals that are not about the call: "try later", or of the merchant's own credentials. */
-const notAttemptedCodes: ReadonlySet<ErrorCode> = new Set(["RESOURCE_EXHAUSTED", "INTERNAL"]);
 
 function unlessAbandoned<Result>(
   { answer, progress }: Run<Result>,

@@ -20,6 +20,8 @@ export interface Reading {
   readonly leavesOpen?: true;
   /** The merchant's own credentials were refused. */
   readonly credentials?: true;
+  /** The refusal is not about the call: nothing of it was attempted. */
+  readonly notAttempted?: true;
   /** The reading instead if the request carried a customer's own credentials. */
   readonly toCustomer?: Reading;
   /** The reading instead for a call that moves no money. */
@@ -32,9 +34,12 @@ const alreadyDone: Reading = { code: "ALREADY_EXISTS", retry: "no" };
 const wrongState: Reading = { code: "FAILED_PRECONDITION", retry: "no" };
 const notAllowed: Reading = { code: "PERMISSION_DENIED", retry: "no" };
 const customerToken: Reading = { code: "UNAUTHENTICATED", retry: "newToken" };
-const credentials: Reading = { code: "INTERNAL", retry: "no", credentials: true };
+const credentials: Reading = {
+  ...{ code: "INTERNAL", retry: "no" },
+  ...{ credentials: true, notAttempted: true },
+};
 const declined: Reading = { code: "FAILED_PRECONDITION", retry: "otherCard" };
-const tooMany: Reading = { code: "RESOURCE_EXHAUSTED", retry: "after" };
+const tooMany: Reading = { code: "RESOURCE_EXHAUSTED", retry: "after", notAttempted: true };
 const failed: Reading = { code: "UNAVAILABLE", retry: "yes", leavesOpen: true };
 // The codes of `underWay` and `wentWell` contradict an Error object: they mean a payment that is in
 // progress or succeeded. Reporting it as failed would invite a second payment.

@@ -173,6 +173,7 @@ function refusal(
   const error = new GatewayError(reading.code, textOf(upstream, status), {
     ...reasonOf(upstream, status),
     ...(detail && { upstream: detail }),
+    ...(reading.notAttempted && { notAttempted: true }),
     ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
     ...(reading.retry === "yes" && { retryAfterMs: pauseMs(answer) ?? unavailableRetryMs }),
   });

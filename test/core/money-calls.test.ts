@@ -317,7 +317,7 @@ for (const [code, why] of [
 ] as const) {
   test(`${code} is not stored as the answer of a key: ${why}`, async () => {
     const { run } = moneyCalls();
-    const does = fails(new GatewayError(code, why));
+    const does = fails(new GatewayError(code, why, { notAttempted: true }));
     await assert.rejects(run({ key: "key", does }), { code });
     assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
   });
@@ -413,7 +413,14 @@ test("the payment that an answer or a refusal names is stored as the call's mark
     [{ method, does: refusal("p1") }, ["p1"], []],
     [{ method, does: refusal() }, ["? CreatePayment"], []],
     [{ method: "ConfirmPayment", does: refusal("p1") }, ["? ConfirmPayment"], []],
-    [{ method, does: fails(new GatewayError("RESOURCE_EXHAUSTED", "later")) }, [], []],
+    [
+      {
+        method,
+        does: fails(new GatewayError("RESOURCE_EXHAUSTED", "later", { notAttempted: true })),
+      },
+      [],
+      [],
+    ],
   ] as const) {
     const store = memory();
     await moneyCalls(store)

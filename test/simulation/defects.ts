@@ -136,7 +136,7 @@ export const defects = defectsIn({
       shownBy: 146,
     },
     "a key keeps the service's request to try later": {
-      line: "if (notAttemptedCodes.has(error.code)) {",
+      line: "if (error.details.notAttempted) {",
       instead: "if (!error) {",
       brokenChecks: ["refused without a cause"],
       shownBy: 105,
