@@ -57,6 +57,7 @@ export function createAttempts(options: AttemptOptions) {
   };
   const authorization = basicAuthorization(account.login, account.password.reveal());
   const { withBody, bodiless } = merchantHeaders(authorization);
+  const login = [authorization.slice("Basic ".length), account.password.reveal()];
   const underWay = new UnderWay<Promise<HttpResponse>>();
   let credentialsAccepted: boolean | undefined;
 
@@ -168,10 +169,9 @@ export function createAttempts(options: AttemptOptions) {
       payoutEnds,
       asCustomer: customer.length > 0,
       hideSecrets(text) {
-        hide ??= hideSecretsOf(call.schema, call.request);
+        hide ??= hideSecretsOf(call.schema, call.request, login);
         return hide(text);
       },
-      hideLogin,
       onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),
     });
     const mixedUp = response.kind === "error" && response.mixedUp === true;
@@ -201,12 +201,6 @@ export function createAttempts(options: AttemptOptions) {
     if (accepted === credentialsAccepted) return;
     credentialsAccepted = accepted;
     report("credentials", { account: name, accepted });
-  }
-
-  function hideLogin(text: string): string {
-    return [authorization.slice("Basic ".length), account.password.reveal()]
-      .filter((secret) => secret.length > 3)
-      .reduce((hidden, secret) => hidden.replaceAll(secret, "[redacted]"), text);
   }
 
   return {

@@ -2,13 +2,17 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { splitSecrets } from "../secrets/secret-fields.ts";
 
 /**
- * Returns a function that redacts the values of the request's `debug_redact` fields in a text from
- * the payments service: an error message or a description that quotes a cvv or a cryptogram would
- * carry it into logs, stores and answers.
+ * Returns a function that redacts the values of the request's `debug_redact` fields, and those of the
+ * merchant's login, in a text from the payments service: an error message or a description that
+ * quotes a cvv or a cryptogram would carry it into logs, stores and answers.
  */
-export function hideSecretsOf(schema: DescMessage, request: Message): (text: string) => string {
+export function hideSecretsOf(
+  schema: DescMessage,
+  request: Message,
+  login: readonly string[] = [],
+): (text: string) => string {
   const secrets = new Set<string>();
-  collect(splitSecrets(schema, request).secrets, secrets);
+  collect([splitSecrets(schema, request).secrets, login], secrets);
   // The longest first: one secret may be a part of another.
   const byLength = [...secrets].sort((a, b) => b.length - a.length);
   // The merchant's own words come back as they were: an order's number may equal a cvv.

@@ -22,10 +22,8 @@ export interface Circumstances extends DecodeOptions {
   readonly money?: Money | undefined;
   /** The request carried a customer's own credentials. */
   readonly asCustomer: boolean;
-  /** Redacts the request's secrets in a text. */
+  /** Redacts the secrets of the request and its headers in a text. */
   readonly hideSecrets: (text: string) => string;
-  /** Redacts the merchant's credentials in a text. */
-  readonly hideLogin: (text: string) => string;
   readonly onFault: (fault: WireFault) => void;
 }
 
@@ -149,13 +147,12 @@ function resultInRefusal<Result>(
 function refusal(
   answer: HttpResponse,
   object: UpstreamError | undefined,
-  { money, asCustomer, hideSecrets, hideLogin }: Circumstances,
+  { money, asCustomer, hideSecrets }: Circumstances,
 ): ParsedResponse<never> {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
   const reported = rateLimited ? rateLimitError(object) : object;
-  const hide = (text: string) => hideLogin(hideSecrets(text));
-  const upstream = reported && cleanError(reported, status, hide);
+  const upstream = reported && cleanError(reported, status, hideSecrets);
   const reading = readError({
     httpStatus: status,
     code: reported?.code,

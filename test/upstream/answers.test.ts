@@ -610,3 +610,9 @@ test("card data, tokens and the login that an error quotes are redacted", async 
   const quoted = await serverRig(t, json(401, '{"code":"invalid_token","message":"customer-jwt"}'));
   assert.equal((await failureOf(findItems(quoted.upstream))).message, "invalid_token: [redacted]");
 });
+
+test("the login that a description quotes is redacted", async (t) => {
+  const said = "bWVyY2hhbnQ6Z2VoZWltLdC60LvRjtGH of geheim-ключ";
+  const { upstream } = await serverRig(t, json(200, JSON.stringify({ description: said })));
+  assert.equal((await getPayout(upstream)).description, "[redacted] of [redacted]");
+});
