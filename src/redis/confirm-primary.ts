@@ -3,9 +3,9 @@ import type { Cluster } from "ioredis";
 import { candidatesOf } from "./acknowledged.ts";
 import { storeAway } from "./ask.ts";
 import type { RedisConnector } from "./connect.ts";
+import { addressOf } from "./connector.ts";
 import { within } from "./deadline.ts";
 import { isCluster } from "./link.ts";
-import { addressOf } from "./sentinels.ts";
 
 const answerMs = 500;
 

@@ -2,15 +2,10 @@ import { Cluster, Redis } from "ioredis";
 import { type ClientTlsFiles, type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
+import { connectorTo } from "./connector.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { isCluster, linkOf } from "./link.ts";
-import {
-  connectionOptions,
-  connectorTo,
-  hostAndPort,
-  Sentinels,
-  type ServerAddress,
-} from "./sentinels.ts";
+import { isCluster, Link } from "./link.ts";
+import { connectionOptions, hostAndPort, Sentinels, type ServerAddress } from "./sentinels.ts";
 import { parseRedisUrl } from "./url.ts";
 
 /**
@@ -73,7 +68,10 @@ export function connectRedis(
   const sentinels =
     name === undefined ? undefined : new Sentinels({ addresses, name, tls: server.tls, onPrimary });
   const open = (): RedisClient => {
-    const client = clientOf(nodes, server, sentinels);
+    const link = new Link();
+    const Connector = connectorTo({ link, tls: server.tls, sentinels });
+    const client = clientOf(sentinels ? [] : nodes, { ...server, Connector });
+    link.of(client);
     // A thousand accounts may wait for it at a start.
     client.setMaxListeners(0);
     client.on("error", (error: Error & { command?: { name: string } }) => {
@@ -81,7 +79,6 @@ export function connectRedis(
       // The driver would go on in database 0, among the keys of others.
       if (error.command?.name === "select") client.disconnect(true);
     });
-    linkOf(client);
     for (const node of isCluster(client) ? client.nodes("all") : [client]) prepare(node);
     client.on("+node", prepare);
     clients.add(client);
@@ -112,34 +109,12 @@ export function connectRedis(
   };
 }
 
-/** Sets what each connection to a server has of our own: a client's only one, or those of a cluster. */
+/** After a failover the old primary answers READONLY: looks for the new one. */
 function prepare(client: Redis): void {
-  joinWrites(client);
-  // After a failover the old primary answers READONLY: look for the new one. Once for a connection,
-  // however many commands were under way: the driver adds a listener to the socket each time.
+  // Once for a connection, however many commands were under way: the driver adds a listener to the
+  // socket each time.
   client.options.reconnectOnError = ({ message }) =>
     message.includes("READONLY") && client.stream.writable;
-}
-
-/**
- * Sends all commands of one turn of the event loop in one piece: a socket write for each command
- * would cost the process, and the server, more than the command itself. No command waits for longer
- * than the turn lasts, and their order stays.
- */
-function joinWrites(client: Redis): void {
-  client.on("connect", () => {
-    const { stream } = client;
-    if (!stream) return;
-    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
-    const send = () => stream.uncork();
-    stream.write = (...args: unknown[]) => {
-      if (stream.writableCorked === 0) {
-        stream.cork();
-        setImmediate(send);
-      }
-      return write(...args);
-    };
-  });
 }
 
 /** Reports every command of a client, including those in pipelines. */
@@ -163,16 +138,9 @@ function reportCommands(client: RedisClient, report: Report): void {
 /** Milliseconds between tries: once Redis is back, clients connect well within the promised 2 s. */
 const reconnectMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 500);
 
-function clientOf(
-  nodes: readonly string[],
-  server: ServerOptions,
-  sentinels: Sentinels | undefined,
-): RedisClient {
-  if (sentinels) {
-    const Connector = connectorTo(sentinels);
-    return new Redis({ ...server, Connector, retryStrategy: reconnectMs });
-  }
-  const [one = "", ...others] = nodes;
+function clientOf(nodes: readonly string[], server: ServerOptions): RedisClient {
+  const [one, ...others] = nodes;
+  if (one === undefined) return new Redis({ ...server, retryStrategy: reconnectMs });
   if (others.length === 0) return new Redis(one, { ...server, retryStrategy: reconnectMs });
   const cluster = new Cluster([one, ...others], {
     enableOfflineQueue: false,
@@ -204,6 +172,7 @@ function refreshSlots(cluster: Cluster): void {
 
 /** Connection options for any server that `REDIS_URL` leads to. */
 type ServerOptions = typeof connectionOptions & {
+  readonly Connector?: ReturnType<typeof connectorTo>;
   readonly username?: string;
   readonly password?: string;
   readonly tls?: ClientTlsOptions;

@@ -1,22 +1,6 @@
 import slotOf from "cluster-key-slot";
 import type { Cluster, Redis } from "ioredis";
-import { oncePer } from "../collections/once-per.ts";
-
-/** What a client's connections have shown about the store so far. */
-export interface Link {
-  /**
-   * Whether the store is away: the last connection was refused, could not be made, or was closed by
-   * the server before it sent anything, or no Sentinel can be reached. A store that accepts
-   * connections and then stays silent is not away, however long: it may still serve other clients.
-   * @param key in a cluster, only the node that serves it counts. Default: any node
-   */
-  isAway(key?: string): boolean;
-  /**
-   * Called when the cluster reports that it is down: it counts as down until the client is ready
-   * again.
-   */
-  onClusterDown?(): void;
-}
+import { systemCode } from "../net/system-errors.ts";
 
 /** Without loading the driver, which only a gateway with Redis needs. */
 export function isCluster(client: Redis | Cluster): client is Cluster {
@@ -31,91 +15,169 @@ export function connectionOf(client: Redis | Cluster): object | undefined {
   return isCluster(client) ? undefined : client.stream;
 }
 
-/**
- * Returns the link of a client. It follows the client's connections from the first call on: best
- * called right after the client was made.
- */
-export const linkOf = oncePer(
-  (client: Redis | Cluster): Link =>
-    isCluster(client) ? clusterLink(client) : connectionLink(client),
-);
+/** What a link has to know of a socket. */
+export interface Connection {
+  readonly bytesRead: number;
+  once(event: "connect" | "end" | "close", listener: () => void): unknown;
+  once(event: "error", listener: (error: Error) => void): unknown;
+}
 
 /** A server that takes longer to close an accepted connection counts as silent, not as away. */
 const silentMs = 500;
 
-function connectionLink(client: Redis): Link & { isSilent(): boolean } {
-  let state: "unknown" | "ready" | "silent" | "away" = "unknown";
-  let acceptedMs: number | undefined;
-  // Whether the client closed the connection itself: that says nothing about the server.
-  let closedHere = false;
-  client.on("connecting", () => {
-    acceptedMs = undefined;
-    closedHere = false;
-  });
-  client.on("connect", () => {
-    acceptedMs = performance.now();
-    state = "silent";
-  });
-  client.on("ready", () => {
-    state = "ready";
-  });
-  client.on("error", (error: Error) => {
-    if (error.message.startsWith("All sentinels are unreachable")) {
-      state = /timed? ?out/i.test(error.message) ? "silent" : "away";
-    } else if (error.name === "ReplyError" || ownClosings.test(error.message)) {
-      closedHere = true;
-    }
-  });
-  client.on("close", () => {
-    if (closedHere) return;
-    // The next connection shows at once whether the store is back.
-    if (state === "ready") state = "unknown";
-    else if (acceptedMs === undefined) state = "away";
-    else if (state === "silent" && performance.now() - acceptedMs < silentMs) state = "away";
-  });
-  return { isAway: () => state === "away", isSilent: () => state === "silent" };
-}
+/** What the last connection to one server has shown. */
+class Server {
+  #isAway = false;
+  /** The last connection, once it was accepted; until it closes, or for as long as it says nothing. */
+  #accepted: Connection | undefined;
 
-/** The driver's errors when it closes a connection that was silent or answered an error. */
-const ownClosings = /^(Socket timeout|Ready check failed)/;
+  get isAway(): boolean {
+    return this.#isAway;
+  }
+
+  /** It accepts connections, and the last one has said nothing. */
+  get isSilent(): boolean {
+    return this.#accepted?.bytesRead === 0;
+  }
+
+  /** @param isEndedHere whether the connection was closed by this process, without an error */
+  follow(connection: Connection, isEndedHere: () => boolean): void {
+    let acceptedMs: number | undefined;
+    let failure: Error | undefined;
+    let isClosedThere = false;
+    // With TLS, too, the server has accepted it then.
+    connection.once("connect", () => {
+      acceptedMs = performance.now();
+      this.#isAway = false;
+      this.#accepted = connection;
+    });
+    connection.once("end", () => {
+      isClosedThere = true;
+    });
+    connection.once("error", (error) => {
+      failure = error;
+      isClosedThere = isGone(error);
+    });
+    connection.once("close", () => {
+      if (connection.bytesRead > 0) {
+        // The next connection shows at once whether the server is back.
+        this.is({ away: false });
+      } else if (isEndedHere()) {
+        // That says nothing about the server.
+      } else if (acceptedMs === undefined) {
+        // The queue of those that wait for a silent server becomes full: then it does not accept any.
+        const isLate = failure === undefined || systemCode(failure) === "ETIMEDOUT";
+        if (isLate ? !this.isSilent : isClosedThere) this.is({ away: true });
+      } else if (isClosedThere && performance.now() - acceptedMs < silentMs) {
+        this.is({ away: true });
+      }
+    });
+  }
+
+  is({ away }: { readonly away: boolean }): void {
+    this.#isAway = away;
+    this.#accepted = undefined;
+  }
+}
 
 /**
- * A cluster is away as soon as one of its nodes is, unless another one is silent: that one may be
- * the primary.
+ * What a client's connections have shown about the store so far. The store is away if the last
+ * connection was refused, could not be made, or was closed by the server before it sent anything, or
+ * if no Sentinel can be reached. A store that accepts connections and then stays silent is not away,
+ * however long, nor is one that refuses a password or one more connection: it may still serve other
+ * clients.
  */
-function clusterLink(client: Cluster): Link {
-  const nodes = new Map<Redis, ReturnType<typeof connectionLink>>();
-  /** The last connection to each address: the driver drops a node that refuses it. */
-  const byAddress = new Map<string, Link>();
-  let allFailed = false;
-  let isDown = false;
-  const follow = (node: Redis) => {
-    const link = connectionLink(node);
-    nodes.set(node, link);
-    byAddress.set(`${node.options.host}:${node.options.port}`, link);
-  };
-  client.nodes("all").forEach(follow);
-  client.on("+node", follow);
-  client.on("-node", (node: Redis) => void nodes.delete(node));
-  client.on("ready", () => {
-    allFailed = false;
-    isDown = false;
-  });
-  client.on("error", (error: Error & { lastNodeError?: Error }) => {
-    const { lastNodeError } = error;
-    if (lastNodeError) allFailed = !/timed? ?out/i.test(lastNodeError.message);
-  });
-  return {
-    isAway(key) {
-      const all = [...nodes.values()];
-      if (all.some((node) => node.isSilent())) return false;
-      const [address] = key === undefined ? [] : (client.slots[slotOf(key)] ?? []);
-      const serving = address === undefined ? undefined : byAddress.get(address);
-      const areAway = serving ? serving.isAway() : all.some((node) => node.isAway());
-      return allFailed || isDown || areAway;
-    },
-    onClusterDown() {
-      isDown = true;
-    },
-  };
+export class Link {
+  /** By address. */
+  readonly #servers = new Map<string, Server>();
+  /** The one that was tried last. */
+  #last: Server | undefined;
+  #cluster: Cluster | undefined;
+  /** The servers that were tried since a cluster was ready last. */
+  readonly #tried = new Set<Server>();
+  #allFailed = false;
+  #isDown = false;
+
+  /** @param isEndedHere whether the connection was closed by this process, without an error */
+  follow(connection: Connection, address: string, isEndedHere = () => false): void {
+    this.#lastAt(address).follow(connection, isEndedHere);
+  }
+
+  /** No Sentinel names a primary. @param areAway whether that is so for all, not for this process */
+  hasNoPrimary(areAway: boolean): void {
+    this.#lastAt("").is({ away: areAway });
+  }
+
+  /** @param key in a cluster, only the node that serves it counts. Default: any node */
+  isAway(key?: string): boolean {
+    const cluster = this.#cluster;
+    if (!cluster) return this.#last?.isAway ?? false;
+    // A node is not away while another one is silent: that one may be the primary.
+    const nodes = new Set(cluster.nodes("all").map(addressOfNode));
+    const all = [...this.#servers];
+    if (all.some(([address, { isSilent }]) => isSilent && nodes.has(address))) return false;
+    if (this.#allFailed || this.#isDown) return true;
+    if (key === undefined) return all.some(([, { isAway }]) => isAway);
+    const [address = ""] = cluster.slots[slotOf(key)] ?? [];
+    return this.#servers.get(address)?.isAway ?? areAllAway(this.#servers.values());
+  }
+
+  /**
+   * Called when the cluster reports that it is down: it counts as down until the client is ready
+   * again. @returns whether the store counts as away
+   */
+  isDown(): boolean {
+    this.#isDown = true;
+    return this.#cluster === undefined || this.isAway();
+  }
+
+  /** Follows the client of these connections too. */
+  of(client: Redis | Cluster): this {
+    links.set(client, this);
+    if (!isCluster(client)) return this;
+    this.#cluster = client;
+    client.on("ready", () => {
+      this.#tried.clear();
+      this.#allFailed = false;
+      this.#isDown = false;
+    });
+    // No node tells who serves which slots.
+    client.on("error", (error: Error & { lastNodeError?: Error }) => {
+      if (error.lastNodeError) this.#allFailed = areAllAway(this.#tried);
+    });
+    return this;
+  }
+
+  #lastAt(address: string): Server {
+    const server = this.#servers.get(address) ?? new Server();
+    this.#servers.set(address, server);
+    this.#tried.add(server);
+    this.#last = server;
+    return server;
+  }
 }
+
+function areAllAway(servers: Iterable<Server>): boolean {
+  const all = [...servers];
+  return all.length > 0 && all.every(({ isAway }) => isAway);
+}
+
+const links = new WeakMap<object, Link>();
+
+/** The link of a client. */
+export function linkOf(client: Redis | Cluster): Link {
+  return links.get(client) ?? new Link().of(client);
+}
+
+/** The address of a node, as the cluster writes it. */
+function addressOfNode({ options: { host, port } }: Redis): string {
+  return `${host}:${port}`;
+}
+
+/** Whether a connection failed because nobody is there: it was refused, closed or could not be made. */
+export function isGone(error: unknown): boolean {
+  return gone.test(systemCode(error) ?? "");
+}
+
+/** Not those of TLS, nor of this machine, such as too many open files. */
+const gone = /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ENOTFOUND|EAI_AGAIN|E(HOST|NET)(UNREACH|DOWN))$/;

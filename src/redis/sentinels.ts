@@ -1,10 +1,9 @@
-import { connect, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
-import { AbstractConnector, Redis, type RedisOptions } from "ioredis";
+import { Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { repeat } from "../net/timer.ts";
 import { within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
+import { isGone } from "./link.ts";
 import { readyWithin } from "./ready.ts";
 
 /** The address of a Redis server as the Sentinels write it: `host:port`. */
@@ -53,11 +52,30 @@ const answerMs = 500;
 const openMs = 300;
 /** The driver's errors for a connection that does not open, or is only being opened. */
 const silent = /ETIMEDOUT|^Stream isn't writeable/;
+/** What Sentinels say that do not know the set, or its primary. */
+const unknown = /No such master|know no master/;
 /** How long the others have to answer after most have, in milliseconds. */
 const stragglersMs = 30;
 /** How often the Sentinels are asked for the primary, in milliseconds. */
 const lookMs = 500;
 const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 6), 2_000);
+
+/** No Sentinel names a primary. */
+export class NoPrimary extends Error {
+  /**
+   * Whether that is so for all: none can be reached, or knows one. One that is silent, or refuses
+   * this process alone, may still serve others.
+   */
+  readonly areAway: boolean;
+
+  constructor(
+    reason: string | undefined,
+    { cause, areAway }: { cause?: unknown; areAway: boolean },
+  ) {
+    super(`All sentinels are unreachable: ${reason}`, { cause });
+    this.areAway = areAway;
+  }
+}
 
 /**
  * The Sentinels of a set, each asked over a connection that is kept open. All are asked at once, so
@@ -66,7 +84,6 @@ const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 6), 2_
 export class Sentinels {
   /** How many Sentinels the configuration names. */
   readonly size: number;
-  readonly tls: ClientTlsOptions | undefined;
   readonly #options: SentinelsOptions;
   readonly #clients: readonly Redis[];
   /** Why the last try to open a connection failed. The error of one matters only if all fail. */
@@ -81,7 +98,6 @@ export class Sentinels {
     this.#options = options;
     this.size = options.addresses.length;
     const { tls } = options;
-    this.tls = tls;
     this.#clients = options.addresses.map((address) => {
       const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
       // That an open one broke says nothing: the next try shows what is wrong.
@@ -134,11 +150,7 @@ export class Sentinels {
     for (const client of this.#clients) client.disconnect();
   }
 
-  /**
-   * The error if all Sentinels fail. It says whether any was silent (`link.ts` reads that): a silent
-   * Sentinel may still serve others.
-   */
-  #unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
+  #unreachable(asked: readonly PromiseSettledResult<unknown>[]): NoPrimary {
     const reasons = asked.map((answer, at) => {
       const { reason } = answer as PromiseRejectedResult;
       return this.#failures.get(this.#clients[at] as Redis) ?? (reason as Error);
@@ -147,8 +159,11 @@ export class Sentinels {
       ({ name, message }) => name === "RedisTimeout" || silent.test(message),
     );
     const cause = reasons.at(-1);
-    const reason = isSilent ? "timed out" : cause?.message;
-    return new Error(`All sentinels are unreachable: ${reason}`, { cause });
+    return new NoPrimary(isSilent ? "timed out" : cause?.message, {
+      cause,
+      areAway:
+        !isSilent && reasons.every((reason) => isGone(reason) || unknown.test(reason.message)),
+    });
   }
 
   #ask<T>(question: (client: Redis) => Promise<T>): Promise<T>[] {
@@ -198,55 +213,8 @@ export class Sentinels {
   }
 }
 
-/**
- * The connector with which the driver finds a set's primary; with TLS, the driver's own options have
- * to say so too. The driver's own connector asks the Sentinels one after the other, gives up when a
- * failover is announced meanwhile, and leaves the errors of its connections to standard error.
- */
-export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Connector"]> {
-  const { tls } = sentinels;
-  return class extends AbstractConnector {
-    constructor() {
-      super(disconnectMs);
-    }
-
-    async connect(): Promise<Socket> {
-      this.connecting = true;
-      const address = await sentinels.primary();
-      if (!this.connecting) throw new Error("Connection is closed.");
-      const place = hostAndPort(address);
-      this.stream = tls ? connectTls({ ...place, ...tls }) : connect(place);
-      noteAddress(this.stream, address);
-      // The driver may not listen for errors yet.
-      this.stream.once("error", (error) => {
-        this.firstError = error;
-      });
-      return this.stream as Socket;
-    }
-
-    override check({ role }: { role?: string }): boolean {
-      return role === undefined || role === "master";
-    }
-  };
-}
-
-const addresses = new WeakMap<object, ServerAddress>();
-
-/** Notes where a connection leads to. */
-export function noteAddress(stream: object, address: ServerAddress): void {
-  addresses.set(stream, address);
-}
-
-/**
- * The server that a connection leads to, by the Sentinels' address for it; undefined if they did
- * not name it.
- */
-export function addressOf(stream: object | undefined): ServerAddress | undefined {
-  return stream && addresses.get(stream);
-}
-
 /** Longest wait for a connection to close, in milliseconds: its peer may be frozen. */
-const disconnectMs = 200;
+export const disconnectMs = 200;
 
 /** The options of all connections, to Sentinels and to servers. */
 export const connectionOptions = {

@@ -1,10 +1,10 @@
 import type { ChainableCommander } from "ioredis";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
+import { addressOf } from "./connector.ts";
 import { within } from "./deadline.ts";
 import { connectionOf, isCluster } from "./link.ts";
 import { isUnknown, type Script } from "./script.ts";
-import { addressOf } from "./sentinels.ts";
 import {
   AllReplicas,
   type PipelineAnswers,

@@ -11,8 +11,9 @@ import {
   readRole,
 } from "../../src/redis/acknowledged.ts";
 import type { RedisConnector } from "../../src/redis/connect.ts";
+import { noteAddress } from "../../src/redis/connector.ts";
 import type { Script } from "../../src/redis/script.ts";
-import { noteAddress, type SentinelReplica, type SentinelView } from "../../src/redis/sentinels.ts";
+import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts";
 import { AllReplicas, type PipelineAnswers } from "../../src/redis/write-concern.ts";
 import { createWriter, type MinReplicas } from "../../src/redis/writer.ts";
 import { numbered } from "../ledger/entries.ts";

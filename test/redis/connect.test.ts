@@ -133,12 +133,33 @@ test("Sentinels that refuse connections are not taken for silent, however long",
   t.after(() => sentinels.close());
   // By then they are tried every two seconds.
   const endMs = performance.now() + 5_000;
-  const refused = /^Error: All sentinels are unreachable: .*ECONNREFUSED/;
+  const refused = /^All sentinels are unreachable: .*ECONNREFUSED/;
   while (performance.now() < endMs) {
-    await assert.rejects(sentinels.primary(), refused);
+    await assert.rejects(sentinels.primary(), { message: refused, areAway: true });
     await delay(20);
   }
 });
+
+for (const [answer, areAway] of [
+  ["NOAUTH Authentication required.", false],
+  ["ERR max number of clients reached", false],
+  ["ERR No such master with that name", true],
+] as const) {
+  test(`Sentinels that answer ${answer} are ${areAway ? "" : "not "}away`, async (t) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.on("data", (commands) => {
+        socket.write(`-${answer}\r\n`.repeat(String(commands).split(/^\*/m).length - 1));
+      });
+    });
+    t.after(() => server.close());
+    const addresses = [{ host: "127.0.0.1", port: await listen(server) }];
+    const sentinels = new Sentinels({ addresses, name: "shop" });
+    t.after(() => sentinels.close());
+    const message = `All sentinels are unreachable: ${answer}`;
+    await assert.rejects(sentinels.primary(), { message, areAway });
+  });
+}
 
 /** A Sentinel that says what the test sets. */
 async function startFake(t: TestContext) {

@@ -1,7 +1,8 @@
 import { EventEmitter } from "node:events";
 import type { RedisClient, RedisConnector } from "../../../src/redis/connect.ts";
-import { linkOf } from "../../../src/redis/link.ts";
-import { noteAddress, type Sentinels } from "../../../src/redis/sentinels.ts";
+import { noteAddress } from "../../../src/redis/connector.ts";
+import { Link } from "../../../src/redis/link.ts";
+import type { Sentinels } from "../../../src/redis/sentinels.ts";
 import type { Lane, StoreNetwork } from "../network.ts";
 import type { Process, Scheduler } from "../scheduler.ts";
 import type { Answer, Command } from "./real-redis.ts";
@@ -55,8 +56,9 @@ const reconnectMs = 25;
 /** Replaces the driver: commands, their answers, and the states and events of the connection. */
 class SimulatedClient extends EventEmitter implements Subscriber {
   status = "connecting";
-  /** Identifies the current connection; undefined while there is none. */
-  stream: object | undefined;
+  /** The current connection; undefined while there is none. */
+  stream: SimulatedStream | undefined;
+  readonly #link = new Link();
   readonly #options: ClientOptions;
   readonly #pending = new Set<(error: Error) => void>();
   #lane: Lane = { thereMs: 0, backMs: 0 };
@@ -83,7 +85,7 @@ class SimulatedClient extends EventEmitter implements Subscriber {
   asClient(): RedisClient {
     const methods = methodsOf((name, args) => this.#ask(name, args));
     const client = Object.assign(this, methods) as unknown as RedisClient;
-    linkOf(client);
+    this.#link.of(client);
     return client;
   }
 
@@ -145,7 +147,6 @@ class SimulatedClient extends EventEmitter implements Subscriber {
         silentMs,
         () => {
           if (!this.#pending.has(fail) || this.#heardMs > sentMs) return;
-          this.emit("error", new Error(`Socket timeout. Expecting data for ${silentMs}ms.`));
           this.#break();
         },
         process,
@@ -175,10 +176,12 @@ class SimulatedClient extends EventEmitter implements Subscriber {
   /** Breaks the connection: pending commands fail, and it connects again. */
   #break(): void {
     if (this.status !== "ready" && this.status !== "connect") return;
+    const { stream } = this;
     this.stream = undefined;
     this.#options.server.unsubscribe(this);
     this.status = "close";
     this.#failPending();
+    for (const event of ["end", "close"]) stream?.emit(event);
     this.emit("close");
     this.status = "reconnecting";
     this.#connectIn(reconnectMs);
@@ -201,10 +204,16 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     };
     become("connecting", ms, () =>
       become("connect", network.latencyMs(), () => {
-        this.stream = {};
-        noteAddress(this.stream, this.#options.server.address);
+        const stream = new SimulatedStream();
+        const { address } = this.#options.server;
+        this.stream = stream;
+        noteAddress(stream, address);
+        this.#link.follow(stream, address);
+        stream.emit("connect");
         this.#lane = { thereMs: 0, backMs: 0 };
-        become("ready", network.latencyMs() + network.stalledMs(process), () => {});
+        become("ready", network.latencyMs() + network.stalledMs(process), () => {
+          stream.bytesRead = 1;
+        });
       }),
     );
   }
@@ -214,6 +223,10 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     this.#pending.clear();
     for (const fail of pending) fail(new Error("Connection is closed."));
   }
+}
+
+class SimulatedStream extends EventEmitter {
+  bytesRead = 0;
 }
 
 /** A method for each command that the stores use. */

@@ -1,0 +1,110 @@
+import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { AbstractConnector, type RedisOptions } from "ioredis";
+import type { ClientTlsOptions } from "../net/client-tls.ts";
+import type { Link } from "./link.ts";
+import {
+  disconnectMs,
+  hostAndPort,
+  NoPrimary,
+  type Sentinels,
+  type ServerAddress,
+} from "./sentinels.ts";
+
+export interface ConnectorOptions {
+  /** Hears of each connection. */
+  readonly link: Link;
+  /** Set for connections by TLS; the driver's own options have to say so too. */
+  readonly tls: ClientTlsOptions | undefined;
+  /** They name the server. Default: the driver's own options do. */
+  readonly sentinels: Sentinels | undefined;
+}
+
+/**
+ * What opens a driver's connections. The driver's own connector to a Sentinel set asks the Sentinels
+ * one after the other, gives up when a failover is announced meanwhile, and leaves the errors of its
+ * connections to standard error.
+ */
+export function connectorTo({
+  link,
+  tls,
+  sentinels,
+}: ConnectorOptions): NonNullable<RedisOptions["Connector"]> {
+  return class extends AbstractConnector {
+    readonly #given: Pick<RedisOptions, "host" | "port" | "family">;
+    #ended: Socket | undefined;
+
+    constructor(given: unknown) {
+      super(disconnectMs);
+      this.#given = given as RedisOptions;
+    }
+
+    async connect(): Promise<Socket> {
+      this.connecting = true;
+      const address = sentinels && (await this.#primaryOf(sentinels));
+      if (!this.connecting) throw new Error("Connection is closed.");
+      const { host = "", port = 0, family } = this.#given;
+      const place = address === undefined ? { host, port, family } : hostAndPort(address);
+      const stream = tls ? connectTls({ ...place, ...tls }) : connect(place);
+      this.stream = stream;
+      if (address !== undefined) noteAddress(stream, address);
+      link.follow(stream, address ?? `${host}:${port}`, () => this.#ended === stream);
+      joinWrites(stream);
+      // The driver may not listen for errors yet.
+      stream.once("error", (error) => {
+        this.firstError = error;
+      });
+      return stream;
+    }
+
+    override check({ role }: { role?: string }): boolean {
+      return sentinels === undefined || role === undefined || role === "master";
+    }
+
+    override disconnect(): void {
+      this.#ended = this.stream as Socket | undefined;
+      super.disconnect();
+    }
+
+    async #primaryOf(sentinels: Sentinels): Promise<ServerAddress> {
+      try {
+        return await sentinels.primary();
+      } catch (error) {
+        if (error instanceof NoPrimary) link.hasNoPrimary(error.areAway);
+        throw error;
+      }
+    }
+  };
+}
+
+const addresses = new WeakMap<object, ServerAddress>();
+
+/** Notes where a connection leads to. */
+export function noteAddress(stream: object, address: ServerAddress): void {
+  addresses.set(stream, address);
+}
+
+/**
+ * The server that a connection leads to, by the Sentinels' address for it; undefined if they did
+ * not name it.
+ */
+export function addressOf(stream: object | undefined): ServerAddress | undefined {
+  return stream && addresses.get(stream);
+}
+
+/**
+ * Sends all commands of one turn of the event loop in one piece: a socket write for each command
+ * would cost the process, and the server, more than the command itself. No command waits for longer
+ * than the turn lasts, and their order stays.
+ */
+function joinWrites(stream: Socket): void {
+  const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
+  const send = () => stream.uncork();
+  stream.write = (...args: unknown[]) => {
+    if (stream.writableCorked === 0) {
+      stream.cork();
+      setImmediate(send);
+    }
+    return write(...args);
+  };
+}
