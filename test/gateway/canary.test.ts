@@ -108,7 +108,8 @@ function environment(): Record<string, string> {
   return {
     ...(redis ? { REDIS_URL: redis.url } : {}),
     UPSTREAM_PASSWORD: secrets.password,
-    UPSTREAM_TIMEOUT: "150ms",
+    // Long enough for an answer on a busy machine; calls whose answer is lost wait for it.
+    UPSTREAM_TIMEOUT: "500ms",
     WATCH_TOKEN_SECRET: secrets.watchSecret,
     RATE_LIMIT_INITIAL: "100000",
     RATE_LIMIT_MAX_WAIT: "1s",

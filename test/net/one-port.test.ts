@@ -144,7 +144,7 @@ test("an HTTP/1.1 request whose headers or body stall is cut", async (t) => {
 });
 
 test("an HTTP/2 request whose body stalls is cut, and its session goes on", async () => {
-  await using started = await start(answers, { limits: { requestTimeoutMs: 50 } });
+  await using started = await start(answers, { limits: { requestTimeoutMs: 300 } });
   const session = http2.connect(started.url);
   const stalled = session.request(http2Call());
   stalled.on("error", () => {});
@@ -158,7 +158,7 @@ test("an HTTP/2 request whose body stalls is cut, and its session goes on", asyn
 
 test("an HTTP/2 session without a call is closed after the idle time-out, one with a call is not", async () => {
   const { core, release } = held();
-  await using started = await start(core, { limits: { idleTimeoutMs: 150 } });
+  await using started = await start(core, { limits: { idleTimeoutMs: 600 } });
   const busy = http2.connect(started.url);
   const stream = busy.request(http2Call()).end("{}");
   await until(() => started.calls.length === 1);
