@@ -6,9 +6,10 @@ import { reportTo } from "../../src/report.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { until } from "../until.ts";
 import { createFeed, refusing } from "./feed.ts";
-import { type Served, serve } from "./serve.ts";
+import { serve } from "./serve.ts";
 import { socketClient } from "./socket.ts";
 
+/* `http-path.test.ts` has the log record of each request. */
 interface Ended {
   readonly type: string;
   readonly field: string;
@@ -103,44 +104,3 @@ test("a subscription is recorded with the code of what ended it", async (t) => {
   gone.abort();
   assert.deepEqual(await ended(1), { ...told, field: "payoutUpdated", code: "CANCELLED" });
 });
-
-test("a preflight and a PUT are not recorded as operations", async (t) => {
-  const { gateway, count } = await observed(t);
-  await fetch(gateway.url, { method: "OPTIONS", headers: { origin: "https://shop.example" } });
-  await fetch(gateway.url, { method: "PUT" });
-  await gateway.run("{ rateLimit { limit } }");
-  assert.equal(count(), 1);
-});
-
-test("an operation writes one log record, with caller and request id but no text of the operation", async (t) => {
-  const { gateway, ended } = await observed(t);
-  const query = "query TheName { theAlias: rateLimit { limit } }";
-  const { headers } = await gateway.post({ query }, { "x-request-id": "till-1" });
-  assert.equal(headers.get("x-request-id"), "till-1");
-  await ended(0);
-  const [record, ...others] = records(gateway);
-  assert.equal(others.length, 0);
-  assert.equal(typeof record?.durationMs, "number");
-  assert.deepEqual(
-    { ...record, time: 0, durationMs: 0 },
-    {
-      level: "info",
-      time: 0,
-      type: "query",
-      field: "rateLimit",
-      code: "OK",
-      durationMs: 0,
-      requestId: "till-1",
-      caller: "test",
-      account: "default",
-      transport: "http",
-      msg: "graphql",
-    },
-  );
-  assert.doesNotMatch(gateway.logged(), /TheName|theAlias/);
-});
-
-function records(gateway: Served): Record<string, unknown>[] {
-  const lines = gateway.logged().trim().split("\n");
-  return lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "graphql");
-}

@@ -183,14 +183,6 @@ test("the stream of a client that stops reading and then leaves is released", as
   }
 });
 
-test("a subscription that opens no stream is answered as JSON", async (t) => {
-  const gateway = await serve(t);
-  const response = await subscribeInParts(gateway, "subscription { nonsense }");
-  assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
-  const { errors } = (await response.json()) as { errors: [{ extensions: { code: string } }] };
-  assert.equal(errors[0].extensions.code, "GRAPHQL_VALIDATION_FAILED");
-});
-
 test("the first format in the accept header is used", async (t) => {
   for (const [asked, type] of [
     ['multipart/mixed; subscriptionSpec="1.0"', "multipart/mixed"],

@@ -31,25 +31,6 @@ async function get({ url }: Served, headers: Record<string, string> = {}, docume
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-test("each event has its cursor as id, and the stream begins with the id of its start", async (t) => {
-  const gateway = await serve(t, {
-    async *watchPayment(_, { onOpen }) {
-      onOpen?.("c-0");
-      yield paymentEvent("c-1", PENDING);
-      yield paymentEvent("c-2", SUCCESS);
-    },
-  });
-  const { status, headers, text } = await get(gateway);
-  assert.equal(status, 200);
-  assert.equal(headers.get("content-type"), "text/event-stream");
-  assert.equal(headers.get("cache-control"), "no-store, no-transform");
-  const ids = [...text.matchAll(/^(id|event|retry): (.*)$/gm)].map(([, name, value]) =>
-    name === "retry" ? "retry" : `${name} ${value}`,
-  );
-  const next = "event next";
-  assert.deepEqual(ids, ["retry", "id c-0", "id c-1", next, "id c-2", next, "event complete"]);
-});
-
 test("Last-Event-ID overrides the `after` in the address, which an EventSource repeats", async (t) => {
   for (const [headers, afterCursor] of [
     [{ "last-event-id": "header" }, "header"],
@@ -113,29 +94,14 @@ for (const [code, status, extension, reason] of refusals) {
   });
 }
 
-test("an invalid document and an unknown caller end an EventSource, an unavailable key set does not", async (t) => {
-  const gateway = await serve(t);
-  assert.equal((await get(gateway, {}, "subscription { nothing }")).status, 400);
-  assert.equal((await get(gateway, {}, "subscription { ")).status, 400);
-  const posted = await gateway.post({ query: "subscription { nothing }" }, eventStream);
-  assert.equal(posted.status, 200, "the protocol has it in the stream");
-  assert.match(await posted.text(), /"code":"GRAPHQL_VALIDATION_FAILED".*event: complete/s);
-  for (const [code, status, byPost, header, value] of [
-    ["UNAUTHENTICATED", 401, 401, "www-authenticate", "Bearer"],
-    ["UNAVAILABLE", 200, 503, "retry-after", "4"],
-  ] as const) {
-    const identify: GraphqlServerOptions["identify"] = () =>
-      Promise.reject(new GatewayError(code, "refused", { retryAfterMs: 4_000 }));
-    const refusing = await serve(t, {}, { identify });
-    const answer = await get(refusing);
-    assert.equal(answer.status, status);
-    assert.equal(answer.text.includes("event: complete"), status === 401);
-    const posted = await refusing.post({ query }, eventStream);
-    assert.equal(posted.status, byPost);
-    for (const { status, headers } of [answer, posted]) {
-      assert.equal(headers.get(header), status === 200 ? null : value, `${code} ${status}`);
-    }
-  }
+test("an unavailable key set does not end an EventSource", async (t) => {
+  const identify: GraphqlServerOptions["identify"] = () =>
+    Promise.reject(new GatewayError("UNAVAILABLE", "refused", { retryAfterMs: 4_000 }));
+  const gateway = await serve(t, {}, { identify });
+  const answer = await get(gateway);
+  assert.deepEqual([answer.status, answer.text.includes("event: complete")], [200, false]);
+  const posted = await gateway.post({ query }, eventStream);
+  assert.deepEqual([posted.status, posted.headers.get("retry-after")], [503, "4"]);
 });
 
 test("a stream by a POST does not keep its body", async (t) => {
@@ -157,18 +123,6 @@ test("a stream by a POST does not keep its body", async (t) => {
   }
   // V8 frees the memory of buffers beside the program, a little after they were collected.
   await until(() => bufferBytes() - before < (streams / 4) * 900_000);
-});
-
-test("a client that reconnects to a stream that was over gets 204", async (t) => {
-  const gateway = await serve(t, {
-    async *watchPayment() {},
-  });
-  const { status, text } = await get(gateway, { "last-event-id": "c-9" });
-  assert.equal(status, 204);
-  assert.equal(text, "");
-  const control = await get(gateway);
-  assert.equal(control.status, 200);
-  assert.match(control.text, /event: complete/);
 });
 
 test("an EventSource reconnects after an early end, unless the error is final", async (t) => {
