@@ -10,7 +10,8 @@ import {
 
 /**
  * The root fields of an operation, with those of its fragments, by their names in the response.
- * Each fragment is visited once, however often it is spread.
+ * Each fragment is visited once, however often it is spread. `__typename`, which some clients add to
+ * every selection, counts only if there is nothing else.
  */
 export function rootFieldsOf(
   document: DocumentNode,
@@ -32,7 +33,8 @@ export function rootFieldsOf(
       }
     }
   }
-  return fields;
+  const asked = [...fields].filter(([, name]) => name !== "__typename");
+  return asked.length > 0 ? new Map(asked) : fields;
 }
 
 /** The fragments of a document by their names. */

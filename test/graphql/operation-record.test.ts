@@ -49,6 +49,7 @@ const confirm = (id: string) =>
 test("each operation is recorded with its root field and the code of its error or its result", async (t) => {
   const { gateway, ended, open } = await observed(t, {
     getOperation: () => Promise.reject(new GatewayError("NOT_FOUND", "refused")),
+    listPayments: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
     async confirmPayment({ externalId }) {
       if (externalId === "limited") throw new GatewayError("RESOURCE_EXHAUSTED", "refused");
       if (externalId !== "lost") return answeredPayment();
@@ -58,7 +59,8 @@ test("each operation is recorded with its root field and the code of its error o
   const cases: [query: string, type: string, field: string, code: string][] = [
     ["{ rateLimit { limit } }", "query", "rateLimit", "OK"],
     ["query A { a: rateLimit { limit } b: rateLimit { limit } }", "query", "rateLimit", "OK"],
-    ["{ rateLimit { limit } __typename }", "query", "several", "OK"],
+    ["{ rateLimit { limit } __typename }", "query", "rateLimit", "OK"],
+    ["{ rateLimit { limit } payments { __typename } }", "query", "several", "OK"],
     ["{ ...f } fragment f on Query { rateLimit { limit } }", "query", "rateLimit", "OK"],
     ["{ __typename }", "query", "introspection", "OK"],
     ['{ operation(externalId: "a", operationId: "b") { id } }', "query", "operation", "NOT_FOUND"],
