@@ -9,6 +9,7 @@ import {
   Source,
   validate,
 } from "graphql";
+import { ByAge } from "../collections/by-age.ts";
 import { oncePer } from "../collections/once-per.ts";
 import { limits } from "./limits.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
@@ -169,7 +170,7 @@ function parseShort(text: string): DocumentNode {
 /** Entries up to a number of bytes; those that were used the longest ago go first. */
 class BoundedMap<Value> {
   readonly #max: number;
-  readonly #entries = new Map<string, { readonly value: Value; bytes: number }>();
+  readonly #entries = new ByAge<{ readonly value: Value; bytes: number }>();
   bytes = 0;
 
   constructor(maxBytes: number) {
@@ -178,17 +179,12 @@ class BoundedMap<Value> {
 
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
-    if (!entry) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    return entry.value;
+    if (entry) this.#entries.set(key, entry);
+    return entry?.value;
   }
 
   set(key: string, value: Value, bytes: number): void {
-    this.#delete(key);
-    this.#entries.set(key, { value, bytes });
-    this.bytes += bytes;
-    this.#shrink();
+    this.#add(bytes - (this.#entries.set(key, { value, bytes })?.bytes ?? 0));
   }
 
   /** Counts more bytes of an entry, if it still has this value. */
@@ -196,21 +192,16 @@ class BoundedMap<Value> {
     const entry = this.#entries.get(key);
     if (entry?.value !== value) return;
     entry.bytes += bytes;
+    this.#add(bytes);
+  }
+
+  #add(bytes: number): void {
     this.bytes += bytes;
-    this.#shrink();
-  }
-
-  #delete(key: string): void {
-    const entry = this.#entries.get(key);
-    if (!entry) return;
-    this.#entries.delete(key);
-    this.bytes -= entry.bytes;
-  }
-
-  #shrink(): void {
-    for (const key of this.#entries.keys()) {
-      if (this.bytes <= this.#max) return;
-      this.#delete(key);
-    }
+    if (this.bytes <= this.#max) return;
+    this.#entries.fromOldest((key, entry) => {
+      this.#entries.delete(key);
+      this.bytes -= entry.bytes;
+      return this.bytes > this.#max;
+    });
   }
 }
