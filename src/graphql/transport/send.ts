@@ -36,7 +36,7 @@ async function sendEventStream(
   response: ServerResponse,
   heartbeats: Heartbeats,
 ): Promise<void> {
-  if (response.destroyed) return void (await blocks.return());
+  if (response.destroyed) return;
   response.writeHead(status, headers);
   const beats = heartbeats.add(() => {
     if (!response.destroyed && !response.writableNeedDrain) response.write(format.heartbeat);

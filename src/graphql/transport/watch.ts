@@ -73,7 +73,6 @@ export function createWatchPath(
       const results = deliveries(context, openerOf(watched, url, live));
       const begun = await beginStream({ results, live, format, reconnects: true });
       if (typeof begun.body !== "object" || begun.status === 200) return begun;
-      await begun.body.blocks.return();
       return refused(live.failure?.error);
     } catch (error) {
       if (!headOf(error).retryable) return refused(error);
