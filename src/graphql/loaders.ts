@@ -17,14 +17,12 @@ import {
 import {
   GetPaymentRequestSchema,
   type GetPaymentResponse,
-  type ListPaymentsRequest,
   ListPaymentsRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { type Payout, PayoutSchema, type PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
   type GetPayoutResponse,
-  type ListPayoutsRequest,
   ListPayoutsRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
@@ -36,6 +34,16 @@ import { type KindName, kindNamed } from "../model/kinds.ts";
 
 /** Which page of a list is asked for. */
 export type PageRequest = Pick<ListEventsRequest, "pageSize" | "pageToken" | "newestFirst">;
+
+/** Which page of the payments or payouts that are known is asked for. */
+export interface ListRequest extends PageRequest {
+  readonly states: never[];
+  readonly needsOperator?: boolean;
+  readonly firstSeenAfter?: Instant;
+  readonly firstSeenBefore?: Instant;
+}
+
+type Instant = { readonly seconds: bigint; readonly nanos: number };
 
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
@@ -96,7 +104,8 @@ export class Loaders {
   }
 
   /** One page, each as `payment` returns it. */
-  payments(request: ListPaymentsRequest): Promise<Listing<Payment>> {
+  payments(asked: ListRequest): Promise<Listing<Payment>> {
+    const request = create(ListPaymentsRequestSchema, asked);
     return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
       const page = await this.#core.listPayments(request, this.#call);
       return nodesOf(page, (name, answer) => this.#notedPayment(name, answer));
@@ -104,7 +113,8 @@ export class Loaders {
   }
 
   /** One page; each as the gateway knows it, without asking the service as `payout` does. */
-  payouts(request: ListPayoutsRequest): Promise<Listing<Payout>> {
+  payouts(asked: ListRequest): Promise<Listing<Payout>> {
+    const request = create(ListPayoutsRequestSchema, asked);
     return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
       const page = await this.#core.listPayouts(request, this.#call);
       return nodesOf(page, (name, answer) => this.#notedPayout(name, answer));

@@ -3,7 +3,7 @@ import type { Listing } from "../../core/core.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
-import { externalIdOf, type Loaders, type PageRequest, stateOf } from "../loaders.ts";
+import { externalIdOf, stateOf } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
@@ -13,7 +13,7 @@ import type { PaymentEventConnection } from "./event.ts";
 import { orNull } from "./link.ts";
 
 /** How payments and payouts differ, and what their types say in words of their own. */
-interface Known<Resource> {
+interface Known {
   readonly externalId: DescField;
   readonly states: DescEnum;
   /** Description of its state. */
@@ -21,46 +21,36 @@ interface Known<Resource> {
   /** Which calls move money for it. */
   readonly moneyCall: string;
   readonly events: typeof PaymentEventConnection;
-  /** Description of the query field for one, what that costs, and how one is read. */
+  /** Description of the query field for one, and what that costs. */
   readonly one: string;
   readonly cost: number;
-  read(loaders: Loaders, externalId: string): Promise<Resource>;
-  list(loaders: Loaders, request: ListInit): Promise<Listing<Resource>>;
 }
-
-/** The fields of a request for a list. */
-interface ListInit extends PageRequest {
-  readonly states: never[];
-  readonly needsOperator?: boolean;
-  readonly firstSeenAfter?: Instant;
-  readonly firstSeenBefore?: Instant;
-}
-
-type Instant = { readonly seconds: bigint; readonly nanos: number };
 
 /** Adds what a payment and a payout have in common: fields, and the queries for one and for all. */
 export function addKnownResource<Resource extends Payment | Payout>(
   kind: KindName,
-  node: ObjectType<Resource>,
-  known: Known<Resource>,
+  resource: ObjectType<Resource>,
+  known: Known,
 ): void {
-  addFields(kind, node as ObjectType<Payment | Payout>, known);
+  const node = resource as ObjectType<Payment | Payout>;
+  addFields(kind, node, known);
   builder.queryField(kind, (t) =>
     t.field({
       description: known.one,
       extensions: { cost: known.cost } satisfies CostExtensions,
       type: node,
       args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
-      resolve: (_, { externalId }, { loaders }) => orNull(known.read(loaders, externalId)) as never,
+      resolve: (_, { externalId }, { loaders }) =>
+        orNull<Payment | Payout>(loaders[kind](externalId)),
     }),
   );
   addList(kind, node, known);
 }
 
-function addList<Resource extends Payment | Payout>(
+function addList(
   kind: KindName,
-  node: ObjectType<Resource>,
-  { states: stateDesc, list }: Known<Resource>,
+  node: ObjectType<Payment | Payout>,
+  { states: stateDesc }: Known,
 ): void {
   const { name } = node;
   const { Connection, Edge } = connectionType(name, node, {
@@ -74,7 +64,7 @@ function addList<Resource extends Payment | Payout>(
       type: "DateTime",
       nullable: false,
       description: `When the gateway first heard of the ${kind}.`,
-      resolve: (edge) => (edge as Listing<Resource>["edges"][number]).firstSeenAt,
+      resolve: (edge) => (edge as Listing<Payment | Payout>["edges"][number]).firstSeenAt,
     }),
   );
   const Filter = builder.inputType(`${name}Filter`, {
@@ -118,13 +108,13 @@ function addList<Resource extends Payment | Payout>(
       },
       resolve: (_, { filter, ...page }, { loaders }) => {
         const { states, needsOperator, firstSeenAfter, firstSeenBefore } = filter ?? {};
-        return list(loaders, {
+        return loaders[`${kind}s` as const]({
           ...pageOf(page),
           states: (states ?? []) as never[],
           ...(typeof needsOperator === "boolean" && { needsOperator }),
           ...(firstSeenAfter && { firstSeenAfter }),
           ...(firstSeenBefore && { firstSeenBefore }),
-        }) as never;
+        });
       },
     }),
   );
@@ -133,7 +123,7 @@ function addList<Resource extends Payment | Payout>(
 function addFields(
   kind: KindName,
   node: ObjectType<Payment | Payout>,
-  { externalId, states, state, moneyCall, events }: Omit<Known<never>, "read" | "list">,
+  { externalId, states, state, moneyCall, events }: Known,
 ): void {
   builder.objectFields(node, (t) => ({
     externalId: t.string({

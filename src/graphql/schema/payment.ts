@@ -1,4 +1,3 @@
-import { create } from "@bufbuild/protobuf";
 import type { Core } from "../../core/core.ts";
 import { OperationDetailsSchema, OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
 import {
@@ -14,7 +13,6 @@ import {
   ConfirmPaymentRequestSchema,
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
-  ListPaymentsRequestSchema,
   type ResendCallbackRequest,
   ResendCallbackRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
@@ -47,8 +45,6 @@ addKnownResource("payment", Payment, {
     "the successful attempt if there is one, else of the latest. Null when none is known; with " +
     "`outcomeUnknown` and no state when nothing but a call without an answer is known.",
   cost: 1,
-  read: (loaders, externalId) => loaders.payment(externalId),
-  list: (loaders, request) => loaders.payments(create(ListPaymentsRequestSchema, request)),
 });
 
 builder.objectFields(Payment, (t) => ({

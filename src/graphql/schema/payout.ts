@@ -1,13 +1,9 @@
-import { create } from "@bufbuild/protobuf";
 import {
   PayoutSchema,
   PayoutStateSchema,
   RecipientUserSchema,
 } from "../../gen/payments/v1/payout_pb.ts";
-import {
-  ListPayoutsRequestSchema,
-  RequestPayoutRequestSchema,
-} from "../../gen/payments/v1/payout_service_pb.ts";
+import { RequestPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
 import { answered } from "../loaders.ts";
 import { upstreamCallCost } from "../operation-cost.ts";
 import { PayoutEvent, PayoutEventConnection } from "./event.ts";
@@ -30,8 +26,6 @@ addKnownResource("payout", Payout, {
     "A payout's state, read from the payments service. Null when it knows none; with " +
     "`outcomeUnknown` and no state when a call for it may be on its way there.",
   cost: upstreamCallCost,
-  read: (loaders, externalId) => loaders.payout(externalId),
-  list: (loaders, request) => loaders.payouts(create(ListPayoutsRequestSchema, request)),
 });
 
 mutation("requestPayout", {

@@ -4,6 +4,7 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
   type GraphQLUnionType,
+  getNamedType,
   lexicographicSortSchema,
   parse,
   printSchema,
@@ -12,24 +13,20 @@ import { pickAccount } from "../../auth/account.ts";
 import { invalidFields } from "../../core/validate.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
+import { type KindName, kindNames } from "../../model/kinds.ts";
 import type { Context } from "../context.ts";
 import { limits } from "../limits.ts";
 import type { Loaders } from "../loaders.ts";
-import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
+import type { CostExtensions } from "../operation-cost.ts";
 import { orNull } from "./link.ts";
 import { schema } from "./schema.ts";
 
-/** A type that other subgraphs refer to by its key. */
-interface Entity {
-  /** What one costs, as the query field of the same name does. */
-  readonly cost: number;
-  load(loaders: Loaders, externalId: string): Promise<Payment | Payout>;
-}
+const readsByKind = schema.getQueryType()!.getFields();
 
-const entities: ReadonlyMap<unknown, Entity> = new Map<unknown, Entity>([
-  ["Payment", { cost: 1, load: (loaders, externalId) => loaders.payment(externalId) }],
-  ["Payout", { cost: upstreamCallCost, load: (loaders, externalId) => loaders.payout(externalId) }],
-]);
+/** The types that other subgraphs refer to by their keys, each read by the query field of its kind. */
+const entities: ReadonlyMap<unknown, KindName> = new Map(
+  kindNames.map((kind) => [getNamedType(readsByKind[kind]!.type).name, kind]),
+);
 const entityNames = [...entities.keys()] as readonly string[];
 
 const accountField = (name: string) => `extend type ${name} {
@@ -120,7 +117,10 @@ function fieldsOf(subgraph: GraphQLSchema, name: string): GraphQLFieldMap<never,
 
 function costOfEntities(representations: unknown): number {
   const all = Array.isArray(representations) ? representations : [representations];
-  return all.reduce((sum, one) => sum + (entities.get(one?.__typename)?.cost ?? 0), 0);
+  return all.reduce((sum, one) => {
+    const kind = entities.get(one?.__typename);
+    return sum + (kind ? (readsByKind[kind]!.extensions as { cost: number }).cost : 0);
+  }, 0);
 }
 
 function entitiesOf(
@@ -133,9 +133,9 @@ function entitiesOf(
     throw invalidFields([{ path: "representations", message }]);
   }
   return representations.map(async (representation, index) => {
-    const { entity, externalId, account } = keyOf(representation, index, accounts);
+    const { kind, externalId, account } = keyOf(representation, index, accounts);
     const loaders = await loadersOf(account, context, accounts);
-    return orNull(entity.load(loaders, externalId));
+    return orNull<Payment | Payout>(loaders[kind](externalId));
   });
 }
 
@@ -147,11 +147,11 @@ function keyOf(representation: unknown, index: number, accounts: ReadonlySet<str
     throw refused("", "must be an object with __typename and a key");
   }
   const { __typename, externalId, merchantAccount } = representation as Record<string, unknown>;
-  const entity = entities.get(__typename);
-  if (!entity) throw refused(".__typename", `must be ${entityNames.join(" or ")}`);
+  const kind = entities.get(__typename);
+  if (!kind) throw refused(".__typename", `must be ${entityNames.join(" or ")}`);
   if (!isText(externalId)) throw refused(".externalId", "must be a text that is not empty");
-  if (merchantAccount === undefined && accounts.size === 1) return { entity, externalId };
-  if (isText(merchantAccount)) return { entity, externalId, account: merchantAccount };
+  if (merchantAccount === undefined && accounts.size === 1) return { kind, externalId };
+  if (isText(merchantAccount)) return { kind, externalId, account: merchantAccount };
   const why =
     merchantAccount === undefined ? "is required: there are several accounts" : "must be a text";
   throw refused(".merchantAccount", why);
