@@ -96,8 +96,11 @@ export function createOnePort(options: OnePortOptions) {
     maxHeaderListPairs,
     streamResetBurst: limits.resets.burst,
     streamResetRate: limits.resets.perSecond,
+    // Else nghttp2 drops a field with white space around its value, without a word: the call would
+    // be made without its Idempotency-Key.
+    strictFieldWhitespaceValidation: false,
   });
-  h2.on("stream", (stream, headers) => {
+  h2.on("stream", (stream, headers, _flags, fields) => {
     // Without a listener, an error of a stream that waits for its turn would end the process.
     stream.on("error", () => {});
     // After a cut, Node still handles the streams that it has already read.
@@ -106,6 +109,7 @@ export function createOnePort(options: OnePortOptions) {
     unread.watch(stream);
     const body = intake.body(stream, stream, session, () => guard.cut(session, "small_pieces"));
     const ending = ages.get(session)?.ending;
+    if (fields.some(isPadded)) trimFields(headers);
     options.listener(headOfHttp2(stream, session, headers, body, ending));
   });
   const inTurn = onePerTurn();
@@ -190,6 +194,21 @@ export function createOnePort(options: OnePortOptions) {
 
 /** Most header fields of an HTTP/2 request: compressed, a field takes one byte. */
 const maxHeaderListPairs = 128;
+
+/** Removes white space around values, as Node's HTTP/1.1 parser does. */
+function trimFields(headers: http2.IncomingHttpHeaders): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === "string") headers[name] = value.replace(/^[ \t]+|[ \t]+$/g, "");
+  }
+}
+
+function isPadded(text: string): boolean {
+  return isSpace(text.charCodeAt(0)) || isSpace(text.charCodeAt(text.length - 1));
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
 
 const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
 

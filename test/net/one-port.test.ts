@@ -169,6 +169,22 @@ test("an HTTP/2 session without a call is closed after the idle time-out, one wi
   await once(busy, "close");
 });
 
+test("white space around a header's value is no part of it, over HTTP/1.1 and HTTP/2", async (t) => {
+  await using started = await start(answers);
+  const padded = { "idempotency-key": " k1 ", "x-request-id": "\tr1\t" };
+  const socket = await connected(t, started.port);
+  const fields = Object.entries(padded).map(([name, value]) => `${name}:${value}\r\n`);
+  socket.write(post("{}", `Connection: close\r\n${fields.join("")}`));
+  assert.match(await text(socket), /^HTTP\/1\.1 200 OK\r\n/);
+  const session = http2.connect(started.url);
+  assert.equal(await text(session.request(http2Call("GetPayment", padded)).end("{}")), knownJson);
+  session.destroy();
+  for (const { call } of started.calls) {
+    assert.deepEqual([call.idempotencyKey, call.requestId], ["k1", "r1"]);
+  }
+  assert.equal(started.calls.length, 2);
+});
+
 test("a request with an invalid or a missing host is refused", async (t) => {
   await using started = await start(answers);
   const socket = await connected(t, started.port);
