@@ -6,6 +6,7 @@ import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
+import type { Misdirection } from "../net/request-head.ts";
 import type { expositionOf } from "../telemetry/exposition.ts";
 import {
   type AdminAnswer,
@@ -41,6 +42,8 @@ export interface AdminOptions {
   /** Serves only health and metrics, to anyone. */
   readonly healthOnly: boolean;
   readonly counts: ConnectionCounts;
+  /** Which requests are refused by their headers alone. */
+  readonly misdirection?: Misdirection | undefined;
   readonly intake: Intake;
   readonly onCut: OnCut;
 }
@@ -56,7 +59,7 @@ export function createAdminServer(options: AdminOptions): Server {
     headersTimeout: 10_000,
     connectionsCheckingInterval: 5_000,
   };
-  const { counts, intake, onCut } = options;
+  const { counts, intake, onCut, misdirection } = options;
   const bodyOf: BodyOf = (request, response) => intake.bodyOf(request, response, onCut);
   const server = createServer(serverOptions, (request, response) => {
     if (!passes(request, response)) return;
@@ -67,7 +70,7 @@ export function createAdminServer(options: AdminOptions): Server {
   });
   // Its requests do not wait until those of other listeners are read.
   const inlet = { budget: intake.budget, readTurns: new ReadTurns() };
-  const passes = limitHttp1(server, counts, inlet, onCut);
+  const passes = limitHttp1(server, counts, inlet, onCut, misdirection);
   return server;
 }
 

@@ -19,7 +19,7 @@ import type { Logger } from "../report.ts";
 import { expositionOf } from "../telemetry/exposition.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Emulator } from "./emulator.ts";
-import { createHostGuard, guardRequests } from "./host-guard.ts";
+import { createHostGuard } from "./host-guard.ts";
 import type { Stores } from "./stores.ts";
 
 export interface AdminListenerOptions
@@ -83,7 +83,7 @@ export function createAdminListener(
         ...{ core, magicValues: emulator.magicValues, account: "default" },
       }),
   });
-  const server = createAdminServer({
+  return createAdminServer({
     ...{ notReady, deadLetters, intake, answerPage: operatorConsole.answer },
     exposition: (accept) => expositionOf(metrics.registry, accept),
     details() {
@@ -98,6 +98,7 @@ export function createAdminListener(
     onFailure: (error) => log.error({ err: error }, "admin request failed"),
     healthOnly: isOpen && !isLoopback(config.adminAddress.host),
     counts: { maxConnections, maxConnectionsPerAddress },
+    misdirection: createHostGuard(config, config.adminAddress),
     onCut: (limit) => report("cut", { listener: "admin", limit }),
     async refresh() {
       report("ready", { isReady: notReady().length === 0 });
@@ -115,5 +116,4 @@ export function createAdminListener(
       await Promise.all(counted);
     },
   });
-  return guardRequests(server, createHostGuard(config, config.adminAddress));
 }

@@ -31,7 +31,7 @@ import { createUpstream } from "../upstream/create-upstream.ts";
 import type { Account } from "../upstream/upstream.ts";
 import { createAdminListener } from "./admin-listener.ts";
 import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
-import { createHostGuard, guardRequests, noteRefusedOrigins } from "./host-guard.ts";
+import { createHostGuard, noteRefusedOrigins } from "./host-guard.ts";
 import { listen, listening, url } from "./listening.ts";
 import { openStores } from "./open-stores.ts";
 import { createPublicServer } from "./public-server.ts";
@@ -252,18 +252,13 @@ function createEdges(
   });
   // The demo's pages call without credentials.
   const demo = emulator && config.auth.modes.has("none") ? emulator.createDemo() : undefined;
-  const publicGuard = createHostGuard(config, config.publicAddress);
-  const publicServer = guardRequests(
-    createPublicServer({
-      ...{ graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
-      ...{ counts, intake, report, isTimed: durations !== undefined },
-    }),
-    publicGuard,
-    // Callbacks are signed, and the service may reach the gateway by any host name.
-    (path) => path.startsWith("/callbacks/"),
-  );
+  const misdirection = createHostGuard(config, config.publicAddress);
+  const publicServer = createPublicServer({
+    ...{ graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
+    ...{ counts, intake, report, misdirection, isTimed: durations !== undefined },
+  });
   noteRefusedOrigins(publicServer, config, log);
-  const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
+  const closeSockets = graphql.attachWebSocket(publicServer, misdirection);
   const rpc = createRpcServer({
     ...{ ...common, core, admission, intake },
     identify: (headers) => identify({ header: (name) => headers.get(name) }),

@@ -1,18 +1,10 @@
-import type { IncomingHttpHeaders, IncomingMessage, Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Config } from "../config/config.ts";
 import type { Address } from "../config/kinds.ts";
 import { isCrossOrigin, isListed } from "../net/browser-origin.ts";
 import { isLoopback } from "../net/loopback.ts";
+import type { Misdirection } from "../net/request-head.ts";
 import type { Logger } from "../report.ts";
-
-/** Why a request is refused. */
-export interface Misdirected {
-  readonly status: 403 | 421;
-  readonly message: string;
-}
-
-/** Returns why a request is refused; undefined for one that is allowed. */
-export type HostGuard = (headers: IncomingHttpHeaders) => Misdirected | undefined;
 
 /**
  * Guards a listener on loopback that needs no credentials (AUTH_MODE=none). Any web page can point
@@ -27,7 +19,7 @@ export type HostGuard = (headers: IncomingHttpHeaders) => Misdirected | undefine
 export function createHostGuard(
   { auth, publicUrl, corsOrigins }: Pick<Config, "auth" | "publicUrl" | "corsOrigins">,
   listener: Address,
-): HostGuard | undefined {
+): Misdirection | undefined {
   if (!auth.modes.has("none") || !isLoopback(listener.host)) return undefined;
   const publicName = publicUrl && nameOf(new URL(publicUrl).host);
   const isOurs = (host: string) => {
@@ -46,8 +38,8 @@ export function createHostGuard(
 
 const alone =
   "without authentication (AUTH_MODE=none) this listener answers only to loopback names and the host of PUBLIC_URL";
-const wrongHost: Misdirected = { status: 421, message: `${alone}, and Host is neither` };
-const wrongOrigin: Misdirected = {
+const wrongHost = { status: 421, message: `${alone}, and Host is neither` };
+const wrongOrigin = {
   status: 403,
   message: `${alone}, and Origin is neither, nor in CORS_ORIGINS`,
 };
@@ -82,27 +74,3 @@ export function noteRefusedOrigins(
 
 /** Anybody may send any `Origin`: more are refused without a record. */
 const maxNoted = 20;
-
-/**
- * Makes a server refuse the requests that its guard refuses, before its own listeners receive them.
- * @param isOpen paths that the guard does not check
- */
-export function guardRequests(
-  server: Server,
-  guard: HostGuard | undefined,
-  isOpen: (path: string) => boolean = () => false,
-): Server {
-  if (!guard) return server;
-  const listeners = server.listeners("request");
-  server.removeAllListeners("request");
-  return server.on("request", (request, response) => {
-    const refused = isOpen(request.url ?? "") ? undefined : guard(request.headers);
-    if (!refused) {
-      for (const listener of listeners) listener(request, response);
-      return;
-    }
-    request.resume();
-    response.writeHead(refused.status, { "content-type": "application/json", connection: "close" });
-    response.end(`${JSON.stringify({ error: refused.message })}\n`);
-  });
-}

@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { kindOfResource } from "../model/kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
+import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import type { Intake } from "../net/intake.ts";
+import type { Misdirection } from "../net/request-head.ts";
 import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 
@@ -14,6 +16,8 @@ export interface PublicServerOptions {
   readonly counts: ConnectionCounts;
   readonly intake: Intake;
   readonly report: Report;
+  /** Which requests other than callbacks are refused by their headers alone. */
+  readonly misdirection: Misdirection | undefined;
   /** Whether requests are timed, to send their durations to a collector. */
   readonly isTimed: boolean;
 }
@@ -60,7 +64,8 @@ function routeOf(path: string): string | undefined {
 
 /** The public listener: GraphQL, watches, callbacks, and in sandbox mode the demo. */
 export function createPublicServer(options: PublicServerOptions): Server {
-  const { graphql, watch, callbacks, demo, counts, intake, report, isTimed } = options;
+  const { graphql, watch, callbacks, demo, counts, intake, report, misdirection, isTimed } =
+    options;
   const server = createServer(
     {
       ...http1Options,
@@ -87,8 +92,8 @@ export function createPublicServer(options: PublicServerOptions): Server {
       response.end('{"error":"not found"}\n');
     },
   );
-  const passes = limitHttp1(server, counts, intake, (limit) =>
-    report("cut", { listener: "public", limit }),
-  );
+  const onCut: OnCut = (limit) => report("cut", { listener: "public", limit });
+  // Callbacks are signed, and the service may reach the gateway by any host name.
+  const passes = limitHttp1(server, counts, intake, onCut, misdirection, "/callbacks/");
   return server;
 }

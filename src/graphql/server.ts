@@ -8,6 +8,7 @@ import { kinds } from "../model/kinds.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import type { Cut } from "../net/cut.ts";
 import { type Body, Intake } from "../net/intake.ts";
+import type { Misdirection } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
@@ -34,7 +35,7 @@ import { answerHeaders } from "./transport/headers.ts";
 import { sendAnswer } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchPath, watchedBy } from "./transport/watch.ts";
-import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
+import { serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
 export interface GraphqlServerOptions

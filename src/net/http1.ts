@@ -4,7 +4,7 @@ import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, OnCut } from "./cut.ts";
 import type { Intake } from "./intake.ts";
-import { isAuthority } from "./request-head.ts";
+import { isAuthority, type Misdirection } from "./request-head.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
 import { createUnreadAnswers } from "./unread-answers.ts";
 
@@ -14,12 +14,17 @@ import { createUnreadAnswers } from "./unread-answers.ts";
  */
 export const maxPipelined = 16;
 
-/** Applies all limits to an HTTP/1.1 listener: connections, unread responses and `guardHttp1`. */
+/**
+ * Applies all limits to an HTTP/1.1 listener: connections, unread responses and `guardHttp1`.
+ * @param misdirection refuses requests by their headers, except for paths below `open`
+ */
 export function limitHttp1(
   server: Server,
   counts: ConnectionCounts,
   { budget, readTurns }: Pick<Intake, "budget" | "readTurns">,
   onCut: OnCut,
+  misdirection?: Misdirection,
+  open?: string,
 ): PassesHttp1 {
   const passes = guardHttp1(server, onCut);
   const unread = createUnreadAnswers(budget, onCut);
@@ -35,7 +40,14 @@ export function limitHttp1(
   return (request, response) => {
     if (!passes(request, response)) return false;
     unread.watch(response);
-    return true;
+    const isOpen = open !== undefined && request.url?.startsWith(open);
+    const refused = isOpen ? undefined : misdirection?.(request.headers);
+    if (!refused) return true;
+    request.resume();
+    const headers = { "content-type": "application/json", connection: "close" };
+    response.writeHead(refused.status, headers);
+    response.end(`${JSON.stringify({ error: refused.message })}\n`);
+    return false;
   };
 }
 
@@ -43,9 +55,8 @@ export function limitHttp1(
 type PassesHttp1 = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /**
- * Refuses what Node's HTTP/1.1 server allows: requests pipelined without end, and requests that
- * name no host, or two, of which a proxy may have used the other one. Counts what Node's parser
- * refuses.
+ * Refuses what Node's HTTP/1.1 server allows: requests pipelined without end, and those that
+ * `readTarget` or `hasKnownCoding` refuses. Counts what Node's parser refuses.
  */
 export function guardHttp1(server: Server, onCut: OnCut): PassesHttp1 {
   const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
@@ -86,10 +97,7 @@ export function guardHttp1(server: Server, onCut: OnCut): PassesHttp1 {
       member.leave();
       if (socket.destroyed) request.destroy();
     });
-    if (namesOneHost(request)) {
-      if (!request.url?.startsWith("/")) toOriginForm(request);
-      return true;
-    }
+    if (readTarget(request) && hasKnownCoding(request)) return true;
     onCut("protocol");
     response.writeHead(400, { connection: "close" }).end();
     return false;
@@ -116,6 +124,16 @@ class Http1Request extends IncomingMessage {
 export const http1Options = { IncomingMessage: Http1Request as typeof IncomingMessage };
 
 /**
+ * Makes `url` the path that a request asks for, and `headers.host` the host. Returns false for a
+ * request that names no host, or two, of which a proxy may have used the other one.
+ */
+export function readTarget(request: IncomingMessage): boolean {
+  if (!namesOneHost(request)) return false;
+  if (!request.url?.startsWith("/")) toOriginForm(request);
+  return true;
+}
+
+/**
  * A target may be an absolute URL: its host then replaces the `Host` header (RFC 9112, 3.2.2). The
  * path stays as it was sent, like that of any other request.
  */
@@ -137,6 +155,15 @@ function namesOneHost({ rawHeaders, headers }: IncomingMessage): boolean {
     if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
   }
   return hosts <= 1 && (!headers.host || isAuthority(headers.host));
+}
+
+/**
+ * Node's parser takes any coding below chunked, and does not decode it. HTTP/1.0 has none: a proxy
+ * may see another end of such a body (RFC 9112, 6.1).
+ */
+function hasKnownCoding({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  const coding = headers["transfer-encoding"];
+  return coding === undefined || (/^chunked$/i.test(coding) && httpVersionMinor > 0);
 }
 
 /** The cut to count, and the status line. A connection that broke by itself is not counted. */

@@ -41,6 +41,11 @@ export interface RequestHead {
   begin(answer: BegunResponse): Outlet | undefined;
 }
 
+/** Why a request is refused because of its headers; undefined if it is not. */
+export type Misdirection = (
+  headers: IncomingHttpHeaders,
+) => { readonly status: number; readonly message: string } | undefined;
+
 /** Whether a `Host` or `:authority` names a host as a URL can, and nothing else (RFC 9110, 7.2). */
 export function isAuthority(text: string): boolean {
   if (text === knownAuthority) return true;

@@ -8,7 +8,7 @@ import { GatewayError } from "../errors.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import type { Intake } from "../net/intake.ts";
-import type { RequestHead } from "../net/request-head.ts";
+import type { Misdirection, RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
@@ -21,11 +21,6 @@ import type { Asked, Granted } from "./protocols.ts";
 
 /** Identifies the caller by a request's headers. @throws GatewayError for a caller it refuses */
 export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
-
-/** Why a request is refused because of its headers; undefined if it is not. */
-type Misdirection = (
-  headers: IncomingHttpHeaders,
-) => { readonly status: number; readonly message: string } | undefined;
 
 /** What the paths of all calls share. */
 export interface ServingOptions {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import type { ClientRequest } from "node:http";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
@@ -28,12 +29,13 @@ const closed = ofSuite(() =>
   startTestGateway(accessEnv(files, [{ name: "shop", key, scopes: ["payments:read"] }])),
 );
 
-/** With the key, which `open` does not need. */
-const send = (url: string, headers: Record<string, string>, body?: string) =>
+/** With the key, which `open` does not need. The target of the request is `path`, if it is given. */
+const send = (url: string, headers: Record<string, string>, body?: string, path?: string) =>
   ask(url, {
     method: body === undefined ? "GET" : "POST",
     headers: { "content-type": "application/json", authorization, ...headers },
     ...(body !== undefined && { body }),
+    ...(path !== undefined && { path }),
   });
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
@@ -63,6 +65,9 @@ for (const [what, [url, body, good, unguarded = good]] of Object.entries(calls))
     const misdirected = await send(url(open), rebound, body);
     assert.equal(misdirected.status, 421);
     assert.match(misdirected.text, /AUTH_MODE=none.*PUBLIC_URL.*Host/);
+    const { pathname, search } = new URL(url(open));
+    const target = `http://evil.example:4000${pathname}${search}`;
+    assert.equal((await send(url(open), {}, body, target)).status, 421, "in absolute form");
     const origin = await send(url(open), { origin: "http://evil.example" }, body);
     assert.equal(origin.status, 403);
     for (const headers of [{}, { host: "localhost" }, { host: "gateway.shop.example" }]) {
@@ -73,9 +78,17 @@ for (const [what, [url, body, good, unguarded = good]] of Object.entries(calls))
 }
 
 test("a WebSocket that a foreign page opens is refused", async () => {
-  const opened = async ({ publicUrl }: Gateway, headers: Record<string, string>) => {
-    const url = `${publicUrl.replace("http", "ws")}/graphql`;
-    const socket = new WebSocket(url, "graphql-transport-ws", { headers });
+  const opened = async (
+    { publicUrl }: Gateway,
+    headers: Record<string, string | string[]>,
+    path = "/graphql",
+  ) => {
+    const url = publicUrl.replace("http", "ws");
+    const finishRequest = (request: ClientRequest) => {
+      request.path = path;
+      request.end();
+    };
+    const socket = new WebSocket(url, "graphql-transport-ws", { headers, finishRequest });
     const refused = once(socket, "unexpected-response").then(([, response]) => {
       response.resume();
       return response.statusCode;
@@ -87,6 +100,10 @@ test("a WebSocket that a foreign page opens is refused", async () => {
   assert.equal(await opened(open, rebound), 421);
   // Host and Origin are the same here.
   assert.equal(await opened(open, { ...rebound, origin: "http://evil.example:4000" }), 421);
+  assert.equal(await opened(open, {}, "http://evil.example/graphql"), 421);
+  assert.equal(await opened(open, { host: ["localhost", "evil.example"] }), 400);
+  assert.equal(await opened(open, {}, "//evil.example/graphql"), 404);
+  assert.equal(await opened(open, {}, `${open.publicUrl}/graphql`), 101);
   assert.equal(await opened(open, {}), 101);
   assert.equal(await opened(closed, rebound), 101, "without the guard");
 });

@@ -1,13 +1,10 @@
-import {
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  STATUS_CODES,
-} from "node:http";
+import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
 import { isCrossOrigin } from "../../net/browser-origin.ts";
+import { readTarget } from "../../net/http1.ts";
+import type { Misdirection } from "../../net/request-head.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import type { Edge } from "../edge.ts";
 import { limits } from "../limits.ts";
@@ -21,11 +18,6 @@ import {
   socketLimits,
 } from "./websocket-limits.ts";
 import { createProtocol } from "./websocket-protocol.ts";
-
-/** The status with which an upgrade is refused by its headers alone; undefined if it is not. */
-export type Misdirection = (
-  headers: IncomingHttpHeaders,
-) => { readonly status: number } | undefined;
 
 /**
  * Serves graphql-transport-ws at `/graphql` of a listener, and answers all of its upgrade requests.
@@ -61,12 +53,10 @@ export function serveWebSockets(
   });
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const misdirected = misdirection?.(request.headers);
-    const refused = misdirected
-      ? `${misdirected.status} ${STATUS_CODES[misdirected.status]}`
-      : (refusal(request, corsOrigins) ?? (drain.hasBegun && "503 Service Unavailable"));
-    if (refused) {
-      const answer = `HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
+    const status = refusal(request);
+    if (status !== undefined) {
+      const line = `HTTP/1.1 ${status} ${STATUS_CODES[status]}`;
+      const answer = `${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
       // Node has left the socket alone: an error that nobody hears would end the process, and a
       // client that does not close its side would keep the connection.
       socket.on("error", () => {}).end(answer, () => socket.destroy());
@@ -78,6 +68,16 @@ export function serveWebSockets(
       keepAlive(webSocket, onCut, heartbeats);
       serve(webSocket, socket, request);
     });
+  }
+
+  /** The status with which an upgrade is refused; undefined if it is not. */
+  function refusal(request: IncomingMessage): number | undefined {
+    if (!readTarget(request)) return 400;
+    const misdirected = misdirection?.(request.headers);
+    if (misdirected) return misdirected.status;
+    if (request.url?.split("?", 1)[0] !== "/graphql") return 404;
+    if (isCrossOrigin(request.headers, corsOrigins)) return 403;
+    return drain.hasBegun ? 503 : undefined;
   }
 
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
@@ -106,13 +106,4 @@ export function serveWebSockets(
     stopWatching();
     sockets.close();
   };
-}
-
-/** The status line with which an upgrade is refused; undefined if it is not. */
-function refusal(
-  { url, headers }: IncomingMessage,
-  corsOrigins: readonly string[],
-): string | undefined {
-  if (URL.parse(url ?? "/", "http://localhost")?.pathname !== "/graphql") return "404 Not Found";
-  return isCrossOrigin(headers, corsOrigins) ? "403 Forbidden" : undefined;
 }
