@@ -1,8 +1,8 @@
 /**
  * Masks card numbers in a text: each run of 12 to 19 digits that passes the Luhn check keeps only
  * its first six and last four digits. The digits may be grouped (`4111 1111 1111 1111`) by up to
- * two spaces of any kind, dashes, dots, underscores or the plus signs of a form. A longer run
- * without groups is masked in the same way, without the check.
+ * two spaces of any kind, dashes, dots, slashes, underscores or the plus signs of a form. A longer
+ * run without groups is masked in the same way, without the check.
  * @param minDigits of the shortest number that is masked, 12 to 19
  */
 export function maskCardNumbers(text: string, minDigits = shortest): string {
@@ -21,7 +21,7 @@ const maxLogged = 128;
 const loggedDigits = 15;
 
 const digitRun =
-  /\d(?:[ \t._+\u00ad\u00a0\u00b7\u2000-\u200d\u202f\u205f\u2060\u3000\u2010-\u2015\u2212\ufeff-]{0,2}\d){11,}/g;
+  /\d(?:[ \t./_+\u00ad\u00a0\u00b7\u2000-\u200d\u202f\u205f\u2060\u3000\u2010-\u2015\u2212\ufeff-]{0,2}\d){11,}/g;
 const maxDigits = 19;
 const shortest = 12;
 const maxRunChars = 1_000;

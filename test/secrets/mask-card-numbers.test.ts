@@ -25,7 +25,7 @@ for (const [text, masked] of cases) {
 
 /** Separators that people and programs group digits with. */
 const single = [
-  ...[" ", "\t", "-", ".", "_", "+"],
+  ...[" ", "\t", "-", ".", "/", "_", "+"],
   ...[
     "\u00a0",
     "\u2007",
