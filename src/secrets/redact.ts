@@ -111,6 +111,7 @@ const bare = /[^,;&<>"'\r\n}\])]*/y;
 
 /** Reads each character once or twice, whatever the text is: linear time. */
 function redactText(text: string, { isSecret, prose }: TextRules): string {
+  if (isSecret === isSecretName && !mayNameSecret(text)) return maskNumbers(text);
   let shown = "";
   let at = 0;
   /** The name before, if a space follows it. */
@@ -134,7 +135,11 @@ function redactText(text: string, { isSecret, prose }: TextRules): string {
     at = end;
     names.lastIndex = end;
   }
-  return maskEscapedNumbers(maskCardNumbers(shown + text.slice(at)));
+  return maskNumbers(shown + text.slice(at));
+}
+
+function maskNumbers(text: string): string {
+  return maskEscapedNumbers(maskCardNumbers(text));
 }
 
 function partsOf(name: string): string[] {
@@ -180,18 +185,32 @@ function maskEscapedNumbers(text: string): string {
  */
 export function isSecretName(name: string): boolean {
   if (name.length > maxNameLength) return isSecretName(name.slice(-maxNameLength));
-  const words = unescaped(name)
+  const plain = unescaped(name);
+  const letters = squashed(plain);
+  if (contractNames.has(letters)) return true;
+  if (!secretLetters.test(letters)) return false;
+  const words = plain
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
     .split(/[^a-z0-9]+/)
     .filter((word) => word !== "");
-  if (contractNames.has(words.join(""))) return true;
   return words.some(
     (word, index) =>
       secretWords.has(word) ||
       secretWords.has(`${word}${words[index + 1] ?? ""}`) ||
       verificationCode.test(word),
   );
+}
+
+/** Whether a text may have a name that `isSecretName` accepts: most have none, and it is quick. */
+function mayNameSecret(text: string): boolean {
+  if (text.includes("%")) return true;
+  const letters = squashed(text);
+  return secretLetters.test(letters) || contractLetters.test(letters);
+}
+
+function squashed(text: string): string {
+  return text.toLowerCase().replace(/[^a-z0-9]+/g, "");
 }
 
 /** A text with its percent escapes decoded; unchanged if they are malformed. */
@@ -220,6 +239,9 @@ const secretWords: ReadonlySet<string> = new Set([
   ...["apikey", "accesskey", "privatekey", "secretkey", "delegateapi", "signature"],
 ]);
 
+/** A secret word, among letters and digits alone. */
+const secretLetters = anyOf([...secretWords, verificationCode.source]);
+
 /** Every field that the contract marks with `debug_redact`. */
 const contractNames: ReadonlySet<string> = new Set(
   contractFiles.flatMap(({ messages }) => messages.flatMap(secretsOf)),
@@ -230,4 +252,10 @@ function secretsOf({ fields, nestedMessages }: DescMessage): string[] {
     ...fields.filter(isSecret).map(({ name }) => name.replaceAll("_", "")),
     ...nestedMessages.flatMap(secretsOf),
   ];
+}
+
+const contractLetters = anyOf([...contractNames]);
+
+function anyOf(patterns: readonly string[]): RegExp {
+  return new RegExp(patterns.join("|"));
 }
