@@ -19,6 +19,15 @@ export function writeInstant({ seconds, nanos }: Timestamp): string | undefined 
   return `${dayText(day)}T${hours}:${minutes}:${twoDigits(ofDay % 60)}${fractionText(nanos)}Z`;
 }
 
+/**
+ * Whether the day and the time of an RFC 3339 text that is otherwise valid exist: JavaScript, and so
+ * protobuf-es, takes 31 February as 3 March, and 24:00 as 00:00.
+ */
+export function isOfCalendar(instant: string): boolean {
+  const local = instant.slice(0, "2026-01-31T12:00:00".length);
+  return new Date(`${local}Z`).toISOString().startsWith(local);
+}
+
 /** Cached texts of days by day since 1970: timestamps rarely span more than a few days. */
 const textsOfDays = new Map<number, string>();
 const maxDays = 1_000;

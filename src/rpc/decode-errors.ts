@@ -6,8 +6,10 @@ import {
   type JsonValue,
   ScalarType,
 } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { invalidFields } from "../core/validate.ts";
 import { type FieldViolation, GatewayError } from "../errors.ts";
+import { isOfCalendar } from "../model/instant.ts";
 
 /**
  * The error for a JSON request that protobuf-es refused. Its own error quotes the value that did not
@@ -29,6 +31,12 @@ export function errorOfJson(request: DescMessage, text: string, refusal: string)
   return path === "" ? invalid(`the request ${message}`) : invalidFields([{ path, message }]);
 }
 
+/** Refuses a JSON request with a field that protobuf-es reads as another value. @throws GatewayError */
+export function refuseViolation(request: DescMessage, text: string): void {
+  const violation = violationIn(request, JSON.parse(text), "");
+  if (violation) throw invalidFields([violation]);
+}
+
 const duplicateKey =
   /^Error: cannot decode message [\w.]+ from JSON: duplicate object key "(.*)"$/s;
 
@@ -46,7 +54,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The first violation in an object; undefined if protobuf-es takes each of its members. */
+/** The first violation in an object; undefined if each of its members is taken. */
 function violationIn(type: DescMessage, json: object, path: string): FieldViolation | undefined {
   const given = new Set<unknown>();
   for (const [key, value] of Object.entries(json)) {
@@ -94,12 +102,17 @@ function violationOf(
   if (isOurs && isObject(value)) return violationIn(message, value, path);
   try {
     fromJson(field.parent, { [field.name]: whole as JsonValue });
-    return undefined;
+    if (!isInstant(field) || isOfCalendar(value as string)) return undefined;
+    return { path, message: `must be ${nounOf(field)}` };
   } catch (error) {
     const isHalf = String(error).endsWith(": expected string: invalid UTF8");
     const expected = isHalf ? "Unicode, without half of a surrogate pair" : nounOf(field);
     return { path, message: `must be ${expected}` };
   }
+}
+
+export function isInstant({ message }: DescField): boolean {
+  return message?.typeName === TimestampSchema.typeName;
 }
 
 function isObject(value: unknown): value is object {

@@ -5,9 +5,10 @@ import {
   fromJsonString,
   type Message,
 } from "@bufbuild/protobuf";
+import { oncePer } from "../collections/once-per.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
-import { errorOfJson, invalid } from "./decode-errors.ts";
+import { errorOfJson, invalid, isInstant, refuseViolation } from "./decode-errors.ts";
 
 /**
  * Decodes a request, in binary or proto JSON. Refuses one that would hold more than the limits
@@ -29,12 +30,20 @@ export function decodeRequest(type: DescMessage, bytes: Uint8Array, isJson: bool
 function decodeJson(type: DescMessage, text: string): Message {
   const excess = excessOfJson(text);
   if (excess) throw invalid(`the request ${excess}`);
+  let message: Message;
   try {
-    return readJson(type, text);
+    message = readJson(type, text);
   } catch (error) {
     throw errorOfJson(type, text, String(error));
   }
+  if (instantsOf(type).length > 0 && mayBeNoDay.test(text)) refuseViolation(type, text);
+  return message;
 }
+
+const instantsOf = oncePer((type: DescMessage) => type.fields.filter(isInstant));
+
+/** The ends of short months, and midnight as 24:00. */
+const mayBeNoDay = /-(?:02-29|02-3\d|0[469]-31|11-31)T|T24:/;
 
 function readJson(type: DescMessage, text: string): Message {
   try {

@@ -143,12 +143,27 @@ test("null beside the member of a oneof is absent, as elsewhere", async () => {
   assert.equal(request?.paymentMethod?.method.case, "ccToken");
 });
 
-test("a wrong time is named, not another one", async () => {
-  await using started = await start();
-  const answer = await started.post("ListPayments", '{"firstSeenBefore":"2026-01-01"}');
-  assert.equal(answer.status, 400);
-  const { message } = (await answer.json()) as { message: string };
-  assert.equal(message, 'first_seen_before: must be a time such as "2026-01-31T12:00:00Z"');
+test("a wrong time is named, also one that no calendar has", async () => {
+  const seen: (bigint | undefined)[] = [];
+  await using started = await start({
+    async listPayments({ firstSeenBefore }) {
+      seen.push(firstSeenBefore?.seconds);
+      return { edges: [], hasNextPage: false, hasPreviousPage: false, endCursor: undefined };
+    },
+  });
+  const ask = (at: string) =>
+    started.post("ListPayments", `{"pageSize":1,"firstSeenBefore":"${at}"}`);
+  for (const at of [
+    ...["2026-01-01", "2026-02-31T00:00:00Z", "2026-02-01T24:00:00Z", "2026-06-31T00:00:00Z"],
+    "2026-02-29T00:00:00+02:00",
+  ]) {
+    const answer = await ask(at);
+    assert.equal(answer.status, 400, at);
+    const { message } = (await answer.json()) as { message: string };
+    assert.equal(message, 'first_seen_before: must be a time such as "2026-01-31T12:00:00Z"');
+  }
+  assert.equal((await ask("2028-02-29T23:59:59.5+02:00")).status, 200);
+  assert.deepEqual(seen, [1_835_474_399n]);
 });
 
 test("a message in a URL that is not base64 is an invalid argument", async () => {

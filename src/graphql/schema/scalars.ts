@@ -1,7 +1,7 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { GraphQLError, Kind, type ValueNode } from "graphql";
-import { writeInstant } from "../../model/instant.ts";
+import { isOfCalendar, writeInstant } from "../../model/instant.ts";
 import { builder } from "./builder.ts";
 
 /**
@@ -81,10 +81,4 @@ function instantOf(value: unknown): { seconds: bigint; nanos: number } {
   throw new GraphQLError(
     "DateTime takes an instant in RFC 3339 form, such as 2026-01-31T12:00:00.250Z",
   );
-}
-
-/** Whether its day and time exist: JavaScript takes 31 February as 3 March, and 24:00 as 00:00. */
-function isOfCalendar(instant: string): boolean {
-  const local = instant.slice(0, "2026-01-31T12:00:00".length);
-  return new Date(`${local}Z`).toISOString().startsWith(local);
 }
