@@ -84,8 +84,8 @@ async function verified(
   const service = serviceOf(payload, serviceClaim);
   const scopes = scopesOf(payload);
   if (customer === undefined) {
-    const name = `jwt:${payload.sub ?? digest(token)}`;
-    return { name, scopes, service: service && `jwt-service:${service}`, merchants, expiresAtMs };
+    const name = `jwt:${shortened(idOf(payload.sub) ?? token)}`;
+    return { name, scopes, service, merchants, expiresAtMs };
   }
   // A digest: logs distinguish customers without naming them.
   const name = `customer:${digest(customer)}`;
@@ -136,17 +136,28 @@ function customerScopesOf(granted: ReadonlySet<Scope>): ReadonlySet<Scope> {
 /** A claim that is present but unusable is refused: ignored, it would make a customer a service. */
 function customerOf(payload: JWTPayload, claim: string): string | undefined {
   if (!Object.hasOwn(payload, claim)) return undefined;
-  const id = payload[claim];
-  if (typeof id === "string" && id !== "") return id;
-  if (Number.isSafeInteger(id)) return String(id);
+  const id = idOf(payload[claim]);
+  if (id !== undefined) return id;
   throw invalid(`the token's claim ${claim} is not a customer's id`);
 }
+
+function idOf(value: unknown): string | undefined {
+  if (typeof value === "string" && value !== "") return value;
+  return Number.isSafeInteger(value) ? String(value) : undefined;
+}
+
+/** A name that goes into every log record and into Redis: a digest stands for a long text. */
+function shortened(name: string): string {
+  return name.length <= maxNameChars ? name : digest(name);
+}
+
+const maxNameChars = 128;
 
 /** A claim that is present but unusable is refused: ignored, each `sub` would take a turn. */
 function serviceOf(payload: JWTPayload, claim: string): string | undefined {
   if (!Object.hasOwn(payload, claim)) return undefined;
   const service = payload[claim];
-  if (typeof service === "string" && service !== "") return service;
+  if (typeof service === "string" && service !== "") return `jwt-service:${shortened(service)}`;
   throw invalid(`the token's claim ${claim} is not the name of a service`);
 }
 

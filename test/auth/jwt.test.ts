@@ -116,6 +116,17 @@ test("a customer-bound token has only customer scopes, whatever its scope claim"
   assert.deepEqual(await scopesOf("payments:write wallet:pan wallet:read"), ["wallet:read"]);
 });
 
+test("a caller's name is short, and tokens without a usable sub are callers of their own", async () => {
+  const nameOf = async (sub: unknown) => (await read(await signToken(es, { sub }))).name;
+  assert.equal(await nameOf(7), "jwt:7");
+  const long = "u".repeat(8_000);
+  const names = [await nameOf(long), await nameOf(`${long}x`)];
+  for (const sub of [{ id: 1 }, { id: 2 }, "", undefined]) names.push(await nameOf(sub));
+  for (const name of names) assert.match(name, /^jwt:[\w-]{16}$/);
+  assert.equal(new Set(names).size, names.length);
+  assert.equal(await nameOf(long), names[0]);
+});
+
 test("tokens of one service take turns as one caller, whatever their sub", async () => {
   const turnsOf = async (claims: Record<string, unknown>) => {
     const credential = await read(await signToken(es, claims));
