@@ -133,7 +133,10 @@ async function bySandbox(
   const { sandbox: runInSandbox } = event;
   if (!runInSandbox) throw wrongUsage(`${event.name} works only with --via callback`);
   const { amount, currency, paymentId, url, force } = options;
-  if (!force) onThisMachine(url, "--url");
+  if (!force) {
+    onThisMachine(url, "--url");
+    onThisMachine(options.sandboxUrl, "--sandbox-url");
+  }
   const { login, password } = sandboxCredentials(env);
   const control = { url: options.sandboxUrl, login, password: password.reveal() };
   return onGateway(options, env, async (transport) => {

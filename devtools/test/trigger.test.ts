@@ -115,6 +115,8 @@ test("what the gateway refuses is told in its words", async () => {
 test("refuses addresses that are not on this machine, unless --force is given", async () => {
   for (const args of [
     ["--via", "sandbox", "--url", "http://payments.example:4001"],
+    // The merchant's password would go there.
+    ["--via", "sandbox", "--sandbox-url", "http://payments.example:4010"],
     ["--via", "callback", "--callback-url", "https://payments.example/callbacks/default/{kind}"],
   ]) {
     const { code, err } = await run(["trigger", "payment.success", ...args]);

@@ -54,6 +54,8 @@ function newKey({ name, scopes, merchants, file, json }: NewOptions): void {
     const { message } = error as Error;
     throw wrongUsage(message.replace(/^entry 0(\.(\w+)| \(.*?\))?: /, "$2 ").trimStart());
   }
+  if (scopes.length === 0)
+    throw wrongUsage("scopes at least one: a key without any may do nothing");
   if (file !== undefined) addToKeysFile(file, entry);
   if (json) printJson({ key, entry });
   else printKey(key, entry, file);

@@ -1,8 +1,14 @@
 import { type Command, Option } from "commander";
 import type { History, HistoryEvent, OpenCall } from "../admin/console-api.ts";
 import { type KindName, kindNames } from "../model/kinds.ts";
-import { type AdminOptions, addAdminOptions, adminHelp, createAskAdmin } from "./admin-client.ts";
-import { CommandError, QuietEnd } from "./command-error.ts";
+import {
+  type AdminOptions,
+  addAdminOptions,
+  adminHelp,
+  createAskAdmin,
+  notAnAdminListener,
+} from "./admin-client.ts";
+import { QuietEnd } from "./command-error.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
@@ -51,10 +57,7 @@ async function tell(externalId: string, options: Options, env: Environment): Pro
       ...(options.account && { account: options.account }),
     };
     const { status, body } = await ask("GET", `/api/history?${new URLSearchParams(query)}`);
-    if (status !== 200) {
-      const { error = `the listener answered ${status}` } = body as { error?: string };
-      throw new CommandError(error);
-    }
+    if (status !== 200) throw notAnAdminListener(options.adminUrl);
     const { events, calls } = body as History;
     if (events.length + calls.length === 0) continue;
     known = true;

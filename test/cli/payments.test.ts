@@ -75,4 +75,7 @@ test("story looks in the only account, whatever its name", async (t) => {
 test("story ends with 1 for an order that nobody has heard of", async () => {
   const none = await listed("story", "order-9");
   assert.deepEqual(none, { code: 1, out: "", err: "nothing is known of order-9\n" });
+  const elsewhere = await listed("story", "order-9", "--admin-url", gateway.publicUrl);
+  assert.equal(elsewhere.code, 1);
+  assert.match(elsewhere.err, /answers, but not as a gateway's admin listener does/);
 });

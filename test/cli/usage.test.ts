@@ -40,6 +40,7 @@ for (const [line, words] of [
   ["payments --state paid gone", /Allowed choices are pending, authorized, paid, /],
   ["payouts --since yesterday", /--since "yesterday" is not a duration, such as 24h/],
   ["keys", /Usage: payments-gateway keys/],
+  ["keys new --name shop --scopes ,", /scopes at least one/],
   ["dead-letters replay", /give an id, or --all/],
   ["dead-letters replay a --all", /give an id, or --all/],
   ["dead-letters discard", /missing required argument 'id'/],
