@@ -120,6 +120,7 @@ const expected: Partial<Record<ShownState, string>> = {
   refunded: "Nothing more: the money was given back.",
   partially_refunded: "Nothing more: a part was given back.",
   pending: "The service's callback is awaited.",
+  init: "No payment of this id is known, only the operations below.",
 };
 
 function Next(props: {

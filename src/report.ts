@@ -190,8 +190,12 @@ export interface Observations {
   unreadable: OfAccount & { readonly record: string; readonly error: unknown };
   /** Waiting for an operator; undefined: the store is unreachable. */
   deadLetters: OfAccount & { readonly waiting: number | undefined };
-  /** An operator deleted a dead letter for good. */
-  letterDiscarded: { readonly operator: string; readonly letter: object };
+  /** An operator was given a dead letter's bytes as they came, or deleted the letter for good. */
+  letterHandled: {
+    readonly operator: string;
+    readonly did: "read as it came" | "discarded";
+    readonly letter: object;
+  };
   /** An operator had the payments service asked about a payment or payout. */
   operatorAsked: OfAccount & {
     readonly operator: string;

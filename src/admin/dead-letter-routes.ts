@@ -45,7 +45,8 @@ export async function answerDeadLetters(
       return wasThere ? { status: 204 } : notFound;
     }
     if (method !== "GET") return notAllowed("GET, HEAD, DELETE");
-    const letter = await letters.find(account, id, query.get("raw") !== "false");
+    const rawFor = query.get("raw") === "false" ? undefined : operator.name;
+    const letter = await letters.find(account, id, rawFor);
     return letter ? { status: 200, body: letter } : notFound;
   }
   if (action !== "replay") return undefined;

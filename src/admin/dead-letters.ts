@@ -37,16 +37,20 @@ export function createDeadLetters(ledger: Ledger, report: Report, payoutEnds?: P
         next_cursor: found.length > limit ? page.at(-1)?.place : undefined,
       };
     },
-    /** @param isRaw with the body as it was received */
+    /** @param rawFor the operator who gets the body as it was received, which may hold card data */
     async find(
       account: string,
       id: string,
-      isRaw: boolean,
+      rawFor: string | undefined,
     ): Promise<DeadLetterDetails | undefined> {
       const letter = await ledger.letters.deadLetter(account, id);
       if (!letter) return undefined;
-      const { body } = letter;
-      return { ...viewOf(account, letter), text: textOf(letter), body: isRaw ? body : undefined };
+      const view = viewOf(account, letter);
+      const body = rawFor === undefined ? undefined : letter.body;
+      if (rawFor !== undefined && body !== undefined) {
+        report("letterHandled", { operator: rawFor, did: "read as it came", letter: view });
+      }
+      return { ...view, text: textOf(letter), body };
     },
     /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
     replay: (account: string, id: string): Promise<Replayed> =>
@@ -55,7 +59,11 @@ export function createDeadLetters(ledger: Ledger, report: Report, payoutEnds?: P
     async discard(account: string, id: string, operator: string): Promise<boolean> {
       const letter = await ledger.letters.deadLetter(account, id);
       if (!letter || !(await ledger.letters.removeDeadLetter(account, id))) return false;
-      report("letterDiscarded", { operator, letter: viewOf(account, letter) });
+      report("letterHandled", {
+        operator,
+        did: "discarded",
+        letter: viewOf(account, letter),
+      });
       return true;
     },
   };

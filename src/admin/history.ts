@@ -56,7 +56,9 @@ export async function openCallsOf(
 }
 
 function operationView(fact: Fact): OperationState {
-  const { operation, subjectId, isAttempt, status, statusCode, amount, currency } = fact;
+  const { subjectId, isAttempt, status, statusCode, amount, currency, words = [] } = fact;
+  // Of an operation that the contract does not have, the service's own word.
+  const [, operation = fact.operation] = words.find(([field]) => field === "operation") ?? [];
   const operationId = isAttempt ? "" : fact.operationId;
   const texts = Object.entries({ operationId, status, statusCode, amount, currency });
   return {

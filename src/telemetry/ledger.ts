@@ -132,8 +132,8 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       );
     },
     deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),
-    letterDiscarded: ({ operator, letter }) =>
-      log.warn({ operator, ...letter }, "dead letter discarded"),
+    letterHandled: ({ operator, did, letter }) =>
+      log.warn({ operator, ...letter }, `dead letter ${did}`),
     operatorAsked: (about) => log.info(named(about), "operator asked the payments service"),
     settled(about) {
       settled.add(about);

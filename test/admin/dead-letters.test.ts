@@ -16,7 +16,7 @@ function rig(t: TestContext) {
       ...{ id, kind: EventKind.PAYOUT, reason: "why", receivedAtMs: added },
       body: Buffer.from(body as string).toString("base64"),
     });
-    return letters.find("shop", id, true);
+    return letters.find("shop", id, "ops");
   };
   return { letters, find };
 }
@@ -34,7 +34,7 @@ test("find returns what list shows of a letter, its body and the masked text", a
   assert.deepEqual(await find("hi"), { ...view, body: "aGk=", text: "hi" });
   const secret = (await find('{"cvv":"941","note":"4111 1111 1111 1111"}'))?.text;
   assert.equal(secret, '{\n  "cvv": "[redacted]",\n  "note": "4111 11** **** 1111"\n}');
-  assert.equal((await letters.find("shop", "l-1", false))?.body, undefined);
+  assert.equal((await letters.find("shop", "l-1", undefined))?.body, undefined);
   const page = await letters.list({ account: "shop", limit: 10, newestFirst: false });
   assert.deepEqual([page.dead_letters[0], page.total], [view, 2]);
   assert.equal((await find(""))?.text, "", "an empty body is a text");

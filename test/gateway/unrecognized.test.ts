@@ -182,12 +182,13 @@ test("a chargeback is told by RPC, GraphQL, /watch and the console, and changes 
   const history = await fetch(
     `${gateway.adminUrl}/api/history?account=default&kind=payment&external_id=${externalId}`,
   );
+  const shown = (await history.json()) as History;
   assert.deepEqual(
-    ((await history.json()) as History).events.map((event) => [
-      event.operation,
-      event.status,
-      event.unrecognized,
-    ]),
+    shown.operations.map(({ operation }) => operation),
+    ["payment", "chargeback"],
+  );
+  assert.deepEqual(
+    shown.events.map((event) => [event.operation, event.status, event.unrecognized]),
     [
       ["chargeback", "success", unrecognized],
       ["payment", "success", undefined],
