@@ -1,20 +1,12 @@
 import type { Command } from "commander";
-import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
+import type { DeadLetterDetails, DeadLetterView } from "../admin/dead-letter.ts";
 import { type AskAdmin, addAdminOptions, adminHelp, createAskAdmin } from "./admin-client.ts";
 import { CommandError, exitCodes, QuietEnd, wrongUsage } from "./command-error.ts";
 import { wholeNumber } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
 import { type ListOptions, lettersOf, pagesOf, pathOf } from "./letter-list.ts";
 import type { Environment } from "./secrets.ts";
-import {
-  note,
-  type Progress,
-  paint,
-  print,
-  printable,
-  printJson,
-  startProgress,
-} from "./terminal.ts";
+import { note, paint, print, printable, printJson } from "./terminal.ts";
 
 const help = `
 A dead letter is a callback whose signature was right and whose body was not understood: the gateway
@@ -154,21 +146,11 @@ async function replay(id: string | undefined, options: Options, env: Environment
   const signal = interruption();
   const ask = createAskAdmin(options, env, signal);
   const counts = new Map<string, number>();
-  let progress: Progress | undefined;
-  try {
-    for await (const page of chosenBy(id, options, ask)) {
-      progress ??= startProgress("replayed", page.total);
-      for (const letter of page.dead_letters) {
-        if (signal.aborted) break;
-        const outcome = outcomeOf(await ask("POST", `${pathOf(letter)}/replay`));
-        counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-        if (options.json) printJson({ account: letter.account, id: letter.id, outcome });
-        progress.step();
-      }
-      if (signal.aborted) break;
-    }
-  } finally {
-    progress?.end();
+  for await (const letter of chosenBy(id, options, ask)) {
+    if (signal.aborted) break;
+    const outcome = outcomeOf(await ask("POST", `${pathOf(letter)}/replay`));
+    counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+    if (options.json) printJson({ account: letter.account, id: letter.id, outcome });
   }
   if (!options.json) print(summaryOf(counts));
   if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
@@ -179,10 +161,10 @@ async function* chosenBy(
   id: string | undefined,
   options: Options,
   ask: AskAdmin,
-): AsyncGenerator<DeadLetterPage> {
+): AsyncGenerator<DeadLetterView> {
+  if (id !== undefined) return yield* await lettersOf([id], options, ask);
   // The oldest first, so that the log gets their events in the order of arrival.
-  if (id === undefined) yield* pagesOf(options, ask, "oldest");
-  else yield { dead_letters: await lettersOf([id], options, ask), total: 1 };
+  for await (const page of pagesOf(options, ask, "oldest")) yield* page.dead_letters;
 }
 
 /** `stored`, `duplicate`, `not_understood`, `locked`, or `gone` if the letter no longer exists. */

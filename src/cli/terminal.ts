@@ -36,21 +36,3 @@ export function printable(text: string): string {
 
 /** Control characters, and characters that change the text direction. */
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-
-export type Progress = ReturnType<typeof startProgress>;
-
-/** Shows the progress of long work on standard error; does nothing if that is not a terminal. */
-export function startProgress(what: string, total: number) {
-  const stream = process.stderr;
-  if (!stream.isTTY) return { step() {}, end() {} };
-  let done = 0;
-  const show = () => stream.write(`\r\u001b[K${what} ${done}/${total}`);
-  show();
-  return {
-    step() {
-      done += 1;
-      show();
-    },
-    end: () => void stream.write("\r\u001b[K"),
-  };
-}
