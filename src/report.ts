@@ -190,10 +190,10 @@ export interface Observations {
   unreadable: OfAccount & { readonly record: string; readonly error: unknown };
   /** Waiting for an operator; undefined: the store is unreachable. */
   deadLetters: OfAccount & { readonly waiting: number | undefined };
-  /** An operator was given a dead letter's bytes as they came, or deleted the letter for good. */
+  /** An operator was given a dead letter's bytes, had it understood, or deleted it for good. */
   letterHandled: {
     readonly operator: string;
-    readonly did: "read as it came" | "discarded";
+    readonly did: "read as it came" | "replayed" | "discarded";
     readonly letter: object;
   };
   /** An operator had the payments service asked about a payment or payout. */

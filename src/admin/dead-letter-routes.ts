@@ -51,7 +51,7 @@ export async function answerDeadLetters(
   }
   if (action !== "replay") return undefined;
   if (method !== "POST") return notAllowed("POST");
-  const outcome = await letters.replay(account, id);
+  const outcome = await letters.replay(account, id, operator.name);
   if (outcome === "not_found") return notFound;
   const stays = outcome === "not_understood" || outcome === "locked";
   return { status: stays ? 422 : 200, body: { outcome } };

@@ -53,8 +53,13 @@ export function createDeadLetters(ledger: Ledger, report: Report, payoutEnds?: P
       return { ...view, text: textOf(letter), body };
     },
     /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
-    replay: (account: string, id: string): Promise<Replayed> =>
-      replay(ledger, account, id, payoutEnds),
+    async replay(account: string, id: string, operator: string): Promise<Replayed> {
+      const outcome = await replay(ledger, account, id, payoutEnds);
+      if (outcome === "stored" || outcome === "duplicate") {
+        report("letterHandled", { operator, did: "replayed", letter: { account, id, outcome } });
+      }
+      return outcome;
+    },
     /** Deletes a letter for good. @returns whether it existed */
     async discard(account: string, id: string, operator: string): Promise<boolean> {
       const letter = await ledger.letters.deadLetter(account, id);

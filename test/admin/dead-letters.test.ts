@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createDeadLetters } from "../../src/admin/dead-letters.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { noReport } from "../../src/report.ts";
+import { type Observations, reportTo } from "../../src/report.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 
 function rig(t: TestContext) {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });
   t.after(() => log.close());
-  const letters = createDeadLetters(log, noReport);
+  const told: Observations["letterHandled"][] = [];
+  const report = reportTo({ letterHandled: (about) => void told.push(about) });
+  const letters = createDeadLetters(log, report);
   let added = 0;
   const find = async (body: string | Uint8Array) => {
     const id = `l-${++added}`;
@@ -18,7 +20,7 @@ function rig(t: TestContext) {
     });
     return letters.find("shop", id, "ops");
   };
-  return { letters, find };
+  return { letters, find, told };
 }
 
 test("find returns what list shows of a letter, its body and the masked text", async (t) => {
@@ -40,4 +42,16 @@ test("find returns what list shows of a letter, its body and the masked text", a
   assert.equal((await find(""))?.text, "", "an empty body is a text");
   const bytes = await find(Uint8Array.of(0xff, 0xfe));
   assert.deepEqual([bytes?.body, bytes?.text], ["//4=", undefined], "it is no text");
+});
+
+test("a replay that is understood is told with its operator, and one that is not, not", async (t) => {
+  const { letters, find, told } = rig(t);
+  await find('{"external_id": "e", "transaction_id": "t", "status": "success"}');
+  await find("[]");
+  told.length = 0;
+  const found: string[] = [];
+  for (const id of ["l-1", "l-2", "l-1"]) found.push(await letters.replay("shop", id, "ops"));
+  assert.deepEqual(found, ["stored", "not_understood", "not_found"]);
+  const letter = { account: "shop", id: "l-1", outcome: "stored" };
+  assert.deepEqual(told, [{ operator: "ops", did: "replayed", letter }]);
 });
