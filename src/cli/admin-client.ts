@@ -70,7 +70,12 @@ export function createAskAdmin(
     const body: unknown = status === 204 ? {} : jsonOf(text);
     if (status === 400 || status === 401 || status === 403) {
       const { error: said = "a key with the scope admin is required" } = (body ?? {}) as Refusal;
-      const advice = status === 401 ? ": set PAYMENTS_GATEWAY_KEY, or give --key-file" : "";
+      const advice =
+        status === 401
+          ? ": set PAYMENTS_GATEWAY_KEY, or give --key-file"
+          : said.startsWith("account: ")
+            ? ": give --account"
+            : "";
       throw new CommandError(`the admin listener refuses (${status}): ${printable(said)}${advice}`);
     }
     if (status === 503)

@@ -65,8 +65,10 @@ function callError(error: unknown, url: string): unknown {
       );
     case Code.InvalidArgument:
       return wrongUsage(`the gateway refuses: ${said}`);
-    default:
-      return new CommandError(`the gateway refuses (${codeName(code)}): ${said}`);
+    default: {
+      const advice = said.includes("x-merchant-account") ? ": give --account" : "";
+      return new CommandError(`the gateway refuses (${codeName(code)}): ${said}${advice}`);
+    }
   }
 }
 

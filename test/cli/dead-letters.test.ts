@@ -173,13 +173,16 @@ test("sends its key to the admin listener, and explains when the key is refused"
 });
 
 test("says what the admin listener refuses, such as an account that does not exist", async (t) => {
-  for (const [status, error] of [
-    [403, "the account is unknown or not yours"],
-    [400, "account: name one of your accounts"],
+  for (const [status, error, advice] of [
+    [403, "the account is unknown or not yours", ""],
+    [400, "account: name one of your accounts", ": give --account"],
   ] as const) {
     const at = await adminOf(t, () => [status, { error }]);
     const { code, err } = await run(["dead-letters", "list", "--account", "shpo", ...at]);
-    assert.deepEqual([code, err], [1, `error: the admin listener refuses (${status}): ${error}\n`]);
+    assert.deepEqual(
+      [code, err],
+      [1, `error: the admin listener refuses (${status}): ${error}${advice}\n`],
+    );
   }
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { startBefore, startTestGateway } from "../start.ts";
@@ -63,13 +63,29 @@ test("story tells what happened to an order, the oldest event first", async () =
   assert.match(pending.out, /^payment order\\u\{1b\}2\n.*→ pending$/m);
 });
 
-test("story looks in the only account, whatever its name", async (t) => {
+/** The environment of commands at a gateway with these merchant accounts. */
+async function accounts(t: TestContext, ...names: string[]): Promise<Record<string, string>> {
   const merchants = join(directory(t), "merchants.json");
-  writeFileSync(merchants, '{"shop":{"login":"shop","password":"secret"}}');
-  const shop = await startBefore(createServer(), { AUTH_MODE: "none", MERCHANTS_FILE: merchants });
-  const env = placesOf(closing(t, shop));
-  const none = await run(["story", "order-9"], { env });
+  const all = names.map((name) => [name, { login: name, password: `password-of-${name}` }]);
+  writeFileSync(merchants, JSON.stringify(Object.fromEntries(all)));
+  const started = startBefore(createServer(), { AUTH_MODE: "none", MERCHANTS_FILE: merchants });
+  return placesOf(closing(t, await started));
+}
+
+test("story looks in the only account, whatever its name", async (t) => {
+  const none = await run(["story", "order-9"], { env: await accounts(t, "shop") });
   assert.deepEqual(none, { code: 1, out: "", err: "nothing is known of order-9\n" });
+});
+
+test("of several accounts none is usual: payments and story ask for --account", async (t) => {
+  const env = await accounts(t, "shop", "market");
+  for (const command of [["payments"], ["story", "order-9"]]) {
+    const { code, err } = await run(command, { env });
+    assert.equal(code, 1);
+    assert.match(err, /: give --account$/m);
+    const named = await run([...command, "--account", "market"], { env });
+    assert.match(named.err, /^no payments$|^nothing is known of order-9$/m);
+  }
 });
 
 test("story ends with 1 for an order that nobody has heard of", async () => {
