@@ -81,7 +81,6 @@ interface Kept {
   /** Names and values in turn. */
   flags: readonly string[];
   untilMs: number;
-  isPinned: boolean;
   /** About how many bytes it takes. */
   bytes: number;
 }
@@ -98,8 +97,10 @@ interface KeptEvent {
 class MemoryAccount extends LocalAccount implements AccountKernel {
   readonly #options: MemoryKernelOptions;
   readonly #epoch = newEpoch();
-  /** By when they were last changed. */
+  /** By when they were last changed; those that are too many are dropped from the oldest on. */
   readonly #records = new ByAge<Kept>();
+  /** Those that are not dropped early, in the order in which the sweep looks at them. */
+  readonly #pinned = new ByAge<Kept>();
   readonly #events = new Deque<KeptEvent>();
   /** The newest event of each topic. */
   readonly #topics = new Map<string, KeptEvent>();
@@ -215,7 +216,7 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
 
   /** A record that is not past its time: the sweep may not have come to it yet. */
   #kept(key: string, nowMs: number): Kept | undefined {
-    const kept = this.#records.get(key);
+    const kept = this.#records.get(key) ?? this.#pinned.get(key);
     return kept && kept.untilMs >= nowMs ? kept : undefined;
   }
 
@@ -258,14 +259,17 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
     const bytes = isPinned ? 0 : recordBytes(key, text, attachments, flags);
     this.#recordBytes += bytes - (before?.bytes ?? 0);
     const untilMs = nowMs + keepMs;
-    this.#records.set(key, { version: token, text, attachments, flags, untilMs, isPinned, bytes });
+    const [list, other] = isPinned ? [this.#pinned, this.#records] : [this.#records, this.#pinned];
+    if (before) other.delete(key);
+    list.set(key, { version: token, text, attachments, flags, untilMs, bytes });
   }
 
   /** Removes a record with its members of indexes. */
   #forget(key: string): void {
-    const kept = this.#records.get(key);
+    const list = this.#records.get(key) ? this.#records : this.#pinned;
+    const kept = list.get(key);
     if (!kept) return;
-    this.#records.delete(key);
+    list.delete(key);
     this.#recordBytes -= kept.bytes;
     for (const members of this.#indexes.values()) members.delete(key);
   }
@@ -311,13 +315,17 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
     const { maxEvents = defaultMaxEvents } = this.#options;
     const maxBytes = this.#maxBytes();
     let looked = 0;
-    this.#records.fromOldest((key, { untilMs, isPinned }) => {
+    this.#records.fromOldest((key, { untilMs }) => {
       const tooMany = this.#records.size > maxEvents || this.#recordBytes > maxBytes;
-      const isOver = untilMs < nowMs || (tooMany && !isPinned);
-      if (isOver) this.#forget(key);
+      if (tooMany || untilMs < nowMs) this.#forget(key);
       else looked++;
       return looked < sweepAhead;
     });
+    // One at a time, in turn: some are kept for a day, some for ever.
+    const next = this.#pinned.oldest ?? "";
+    const pinned = this.#pinned.get(next);
+    if (pinned && pinned.untilMs < nowMs) this.#forget(next);
+    else if (pinned) this.#pinned.set(next, pinned);
   }
 
   #trim(nowMs: number): void {

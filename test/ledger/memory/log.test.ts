@@ -7,7 +7,8 @@ import { lettersBound } from "../../contracts/event-log/rig.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { createMemoryLedger } from "../create.ts";
 import { currentStep, cursors, payment, steps, take } from "../entries.ts";
-import { letter } from "../letters.ts";
+import { letter, lettersOf } from "../letters.ts";
+import { newCall, started } from "../new-call.ts";
 import { isExpired, isFull } from "../refusals.ts";
 
 const day = 86_400_000;
@@ -117,6 +118,37 @@ describe("memory log", () => {
       known.push((await log.snapshot("shop", EventKind.PAYMENT, `order-${n}`)) !== undefined);
     }
     assert.deepEqual(known, [true, false, true, true]);
+  });
+
+  it("keeps no more of them beside what is never dropped: dead letters, and calls without an end", async () => {
+    const { log, pass } = fixture({ maxEvents: 3 });
+    for (let n = 0; n < 10; n++) {
+      await log.letters.addDeadLetter("shop", letter(`letter-${n}`));
+      const lost = started(await log.begin("shop", newCall({ externalId: `lost-${n}` })));
+      await log.end("shop", lost, { state: "unknown" });
+    }
+    const known = async (name: string) => {
+      const all = [];
+      for (let n = 0; n < 10; n++) {
+        all.push(await log.known("shop", EventKind.PAYMENT, `${name}-${n}`));
+      }
+      return all.filter(({ firstSeen }) => firstSeen !== undefined).length;
+    };
+    for (let n = 0; n < 10; n++) {
+      await log.append("shop", payment({ externalId: `order-${n}`, paymentId: `p-${n}` }));
+    }
+    assert.deepEqual([await known("order"), await known("lost")], [3, 10]);
+    assert.equal(await log.letters.countDeadLetters("shop"), 10);
+    pass(365 * day);
+    assert.equal(await known("lost"), 0);
+    const selection = { kind: EventKind.PAYMENT, states: [], needsOperator: undefined };
+    for (let n = 0; n < 25; n++) await log.append("shop", payment());
+    const listed = await log.list("shop", { ...selection, newestFirst: false }, 100);
+    assert.deepEqual(
+      listed.map(({ externalId }) => externalId),
+      ["order-1"],
+    );
+    assert.equal((await lettersOf(log, "shop")).length, 10);
   });
 
   it("keeps the newest that its memory has room for, an equal share of each account", async () => {
