@@ -56,7 +56,7 @@ export function keptFor({ retentionMs }: Pick<Ages, "retentionMs">): number {
   return 2 * retentionMs;
 }
 
-/** The draft's record. What is known of operations is forgotten two retentions after the last event. */
+/** The draft's record, without what is forgotten. */
 export function recordOf({ nowMs, ages }: Change, draft: Draft): PaymentRecord {
   draft.value ??= newRecord();
   const record = draft.value as PaymentRecord;
@@ -68,8 +68,12 @@ export function recordOf({ nowMs, ages }: Change, draft: Draft): PaymentRecord {
   return record;
 }
 
-export function isForgotten({ lastMs }: PaymentRecord, nowMs: number, ages: Ages): boolean {
-  return lastMs > 0 && lastMs < nowMs - keptFor(ages);
+/**
+ * What is known of operations is forgotten two retentions after the last event, unless a call is open:
+ * with it, the note that its payment is a hold would be forgotten.
+ */
+export function isForgotten({ lastMs, calls }: PaymentRecord, nowMs: number, ages: Ages): boolean {
+  return lastMs > 0 && calls.length === 0 && lastMs < nowMs - keptFor(ages);
 }
 
 /**

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Topic } from "../../../src/ledger/log.ts";
 import { lettersBound } from "../../contracts/event-log/rig.ts";
@@ -83,6 +84,27 @@ describe("memory log", () => {
     pass(14 * day + 1);
     await log.append("shop", payment({ status: "pending" }));
     assert.equal(await currentStep(log), "payment:pending", "also if nobody asked in between");
+  });
+
+  it("forgets no state while a call is open, and so not that what it makes is a hold", async () => {
+    const { log, pass } = fixture();
+    const shown = async () => PaymentStateSchema.value[(await append("success")).event?.state ?? 0];
+    const append = (status: string, paymentId = "pay-1") =>
+      log.append("shop", payment({ paymentId, status }));
+    await append("failure", "pay-0");
+    pass(14 * day - 1);
+    started(await log.begin("shop", newCall({ externalId: "order-1", hold: true })));
+    pass(1_000);
+    await append("pending");
+    // The call that looks for its end is open, and its looks keep the record.
+    const [pending] = (await log.known("shop", EventKind.PAYMENT, "order-1")).intents;
+    assert.ok(pending);
+    for (let looks = 0; looks < 3; looks++) {
+      pass(7 * day);
+      await log.looked("shop", pending, { checks: looks, notFound: 0, inMs: day });
+    }
+    assert.equal(await currentStep(log), "payment:pending");
+    assert.equal((await shown())?.localName, "AUTHORIZED");
   });
 
   it("keeps the newest events of an account up to its bound", async () => {
