@@ -80,11 +80,18 @@ class SqliteAccount extends LocalAccount implements AccountKernel {
   }
 
   async commit(commit: Commit): Promise<Committed> {
-    return this.#run("commit", [commit, this.nowMs()], (done: Committed) => {
-      // In the order of the log, since results come in the order of the commits.
-      if (done.kind === "committed") this.publish(commit.events, done.cursors);
-      return done;
-    });
+    if (!this.#made) await this.#epoch();
+    return this.#options.thread.run(
+      "commit",
+      [this.#name, commit, this.nowMs()],
+      (done: Committed) => {
+        // In the order of the log, since results come in the order of the commits.
+        if (done.kind === "committed") this.publish(commit.events, done.cursors);
+        return done;
+      },
+      // Its events may be in the log, and no watch was told of them.
+      (error) => this.end(error),
+    );
   }
 
   async page(
@@ -123,13 +130,9 @@ class SqliteAccount extends LocalAccount implements AccountKernel {
     return this.#made;
   }
 
-  async #run<T, M = T>(
-    operation: string,
-    args: readonly unknown[],
-    map?: (row: T) => M,
-  ): Promise<M> {
+  async #run<T>(operation: string, args: readonly unknown[]): Promise<T> {
     if (!this.#made) await this.#epoch();
-    return this.#options.thread.run(operation, [this.#name, ...args], map);
+    return this.#options.thread.run(operation, [this.#name, ...args]);
   }
 
   /** Events before this place are no longer kept. */

@@ -25,10 +25,17 @@ export interface StoreThread {
    * Runs an operation. A write resolves once it is on the disk.
    * @param map is called with the result as soon as it arrives, in the order in which the
    * operations were done
+   * @param onLost is called if the thread has ended, and no result arrives any more: the operation may
+   * have been done
    * @throws GatewayError UNAVAILABLE when the store fails: the operation was not done, as far as is
    * known
    */
-  run<T, M = T>(operation: string, args: readonly unknown[], map?: (result: T) => M): Promise<M>;
+  run<T, M = T>(
+    operation: string,
+    args: readonly unknown[],
+    map?: (result: T) => M,
+    onLost?: (error: Error) => void,
+  ): Promise<M>;
   /** Why the store fails; undefined while it works. */
   readonly trouble: string | undefined;
   /** Ends the thread after all pending operations. */
@@ -58,6 +65,7 @@ const answerMs = 5_000;
 interface Waiting {
   resolve(value: unknown): void;
   reject(error: Error): void;
+  readonly onLost: ((error: Error) => void) | undefined;
   readonly isProbe: boolean;
   readonly sinceMs: number;
 }
@@ -110,12 +118,15 @@ class Thread implements StoreThread {
     }
     this.#worker = worker;
     this.#keepAlive();
+    // It was closed while a thread that had failed was started again.
+    if (this.#closing) worker.postMessage("close");
   }
 
   run<T, M = T>(
     operation: string,
     args: readonly unknown[],
     map: (result: T) => M = (result) => result as unknown as M,
+    onLost?: (error: Error) => void,
   ): Promise<M> {
     return new Promise<M>((resolve, reject) => {
       const worker = this.#worker;
@@ -133,6 +144,7 @@ class Thread implements StoreThread {
           }
         },
         reject,
+        onLost,
         isProbe: operation === probe,
         sinceMs: performance.now(),
       });
@@ -214,7 +226,11 @@ class Thread implements StoreThread {
     this.#worker = undefined;
     const reason = error?.message ?? "its thread ended";
     if (!this.#closing) this.#fail(reason);
-    for (const { reject } of this.#waiting.values()) reject(storeFailed(reason));
+    const failure = storeFailed(reason);
+    for (const { reject, onLost } of this.#waiting.values()) {
+      reject(failure);
+      onLost?.(failure);
+    }
     this.#waiting.clear();
     this.#outbox = [];
   }

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import type { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { reportTo } from "../../../src/report.ts";
 import { placeIn } from "../../../src/stores/cursor.ts";
@@ -13,6 +16,50 @@ import { day, openLog } from "./rig.ts";
 const timeout = 60_000;
 const { signal } = new AbortController();
 const everything = { kinds: [] };
+
+it("ends watches when the store's thread ends before it says what it has stored", {
+  timeout,
+}, async (t) => {
+  let cut = false;
+  const { log, thread, close } = await openLog(directory(t), {
+    startWorker(workerData) {
+      const url = new URL("../../../src/stores/sqlite/worker.ts", import.meta.url);
+      const worker = new Worker(url, { workerData });
+      const emit = worker.emit.bind(worker) as (...args: unknown[]) => boolean;
+      worker.emit = (...args: unknown[]) => {
+        if (args[0] !== "message" || !cut) return emit(...args);
+        cut = false;
+        return Boolean(worker.terminate());
+      };
+      return worker;
+    },
+  });
+  t.after(close);
+  const seen: (string | undefined)[] = [];
+  const watch = async (after: string) => {
+    for await (const event of await log.read("shop", everything, after, { signal })) {
+      seen.push(event.paymentId);
+      if (event.paymentId === "c") return;
+    }
+  };
+  const first = await log.append("shop", payment({ paymentId: "a" }));
+  const watched = assert.rejects(watch(first.event?.cursor ?? ""), (error: GatewayError) => {
+    assert.deepEqual(
+      [error.code, error.details.resumeCursor],
+      ["UNAVAILABLE", first.event?.cursor],
+    );
+    return true;
+  });
+  // It follows the log.
+  await log.cursorBefore("shop", 1);
+  cut = true;
+  await assert.rejects(log.append("shop", payment({ paymentId: "b" })), { code: "UNAVAILABLE" });
+  await watched;
+  while (thread.trouble !== undefined) await delay(20);
+  await log.append("shop", payment({ paymentId: "c" }));
+  await watch(first.event?.cursor ?? "");
+  assert.deepEqual(seen, ["b", "c"]);
+});
 
 it("deletes old events, and states later, but keeps dead letters", { timeout }, async (t) => {
   let ahead = 0;

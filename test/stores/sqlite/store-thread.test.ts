@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import { GatewayError } from "../../../src/errors.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
@@ -141,6 +142,25 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     while (thread.trouble !== undefined) await delay(20);
     assert.deepEqual(states, ["its thread ended", undefined]);
     assert.deepEqual(await run("all"), ["before"]);
+  });
+
+  it("ends when it is closed while its thread is started again", async (t) => {
+    const { path, remove } = freshDirectory();
+    t.after(remove);
+    let starts = 0;
+    const again = Promise.withResolvers<void>();
+    const thread = await openStoreThread({
+      ...{ directory: path, operations },
+      startWorker(workerData) {
+        if (++starts === 2) again.resolve();
+        const url = new URL("../../../src/stores/sqlite/worker.ts", import.meta.url);
+        return new Worker(url, { workerData });
+      },
+    });
+    await assert.rejects(thread.run("exit", []), isAway(/its thread ended/));
+    await again.promise;
+    await thread.close();
+    assert.equal(starts, 2);
   });
 
   it("takes no operations while the disk hangs, and still maps a late result", async (t) => {
