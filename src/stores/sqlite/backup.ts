@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkPages, databaseFile, refusalOf, refuseForeignLog } from "./directory.ts";
-import { StoreRefused } from "./errors.ts";
+import { StoreRefused, sqliteCodes } from "./errors.ts";
 import { addNote } from "./notes.ts";
 
 /**
@@ -28,12 +28,17 @@ export function backUp(directory: string, file: string): number {
     return statSync(file).size;
   } catch (error) {
     if (existsSync(partial)) rmSync(partial);
-    if (error instanceof StoreRefused) throw error;
-    // Errors of files name theirs, and here only the copy is opened as a file.
-    const { path } = error as NodeJS.ErrnoException;
-    const { message } = refusalOf(error);
-    throw path === undefined ? new StoreRefused(message) : new StoreRefused(message, file);
+    throw error instanceof StoreRefused ? error : refusalOfCopy(error, file);
   }
+}
+
+/** The StoreRefused for a copy that failed: about the copy, or else about DATA_DIR. */
+export function refusalOfCopy(error: unknown, file: string): StoreRefused {
+  const { message } = refusalOf(error);
+  // Errors of files name theirs, and here only the copy is opened as a file, and grows.
+  const { path, errcode } = error as NodeJS.ErrnoException & { errcode?: number };
+  const isOfCopy = path !== undefined || errcode === sqliteCodes.full;
+  return isOfCopy ? new StoreRefused(message, file) : new StoreRefused(message);
 }
 
 function copyInto(source: string, file: string): void {

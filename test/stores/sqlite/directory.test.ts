@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { backUp } from "../../../src/stores/sqlite/backup.ts";
+import { backUp, refusalOfCopy } from "../../../src/stores/sqlite/backup.ts";
 import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.ts";
 import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
 import { inspectDirectory } from "../../../src/stores/sqlite/inspect.ts";
@@ -100,7 +100,14 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     small.exec("PRAGMA max_page_count = 2; CREATE TABLE large (bytes BLOB)");
     assert.throws(
       () => small.exec("INSERT INTO large VALUES (zeroblob(100000))"),
-      (error: unknown) => /the disk is full: free space first/.test(refusalOf(error).message),
+      (error: unknown) => {
+        const copy = refusalOfCopy(error, "/backups/copy");
+        assert.equal(copy.about, "/backups/copy", "a backup fills its own disk");
+        for (const { message } of [refusalOf(error), copy]) {
+          assert.match(message, /the disk is full: free space first/);
+        }
+        return true;
+      },
     );
   });
 
