@@ -33,6 +33,11 @@ export interface MoneyCall<Result extends DescMessage> {
   readonly refusal?: (said: UpstreamError, intent: Intent) => Promise<Entry | undefined>;
   /** The event log entry of an answer; undefined if it leaves open what became of the call. */
   readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | undefined;
+  /**
+   * Whether an answer without an entry has the caller go on with the payment, which is looked up then,
+   * and bars no further attempt. Default: none has.
+   */
+  readonly goesOn?: (answer: MessageShape<Result>) => boolean;
 }
 
 export type MoneyCalls = ReturnType<typeof createMoneyCalls>;
@@ -40,7 +45,7 @@ export type MoneyCalls = ReturnType<typeof createMoneyCalls>;
 /** The service's answer to a call, and what became of its event. */
 export interface Made<Result> {
   readonly answer: Result;
-  /** Absent if the answer is that of an earlier call. */
+  /** Absent if the answer is that of an earlier call, or names no payment yet. */
   readonly entry?: Entry;
   /** Absent if the event log could not be written. */
   readonly appended?: Appended | undefined;
@@ -92,7 +97,7 @@ export function createMoneyCalls({
   }
 
   async function attempt<Result extends DescMessage>(
-    { call, answerSchema, externalId, send, entry, refusal }: MoneyCall<Result>,
+    { call, answerSchema, externalId, send, entry, goesOn, refusal }: MoneyCall<Result>,
     sending: SendOptions,
     given: NewIntent,
     run: Progress,
@@ -148,11 +153,15 @@ export function createMoneyCalls({
       throw error;
     }
     const newEntry = entry(result, intent);
-    if (!newEntry) {
+    if (!newEntry && !goesOn?.(result)) {
       await end(account, intent, { state: "unknown" });
       throw outcomeUnknown(externalId);
     }
     const key = sealed({ answer: result });
+    if (!newEntry) {
+      await end(account, intent, { state: "pending", subjectId: "", key });
+      return { answer: result };
+    }
     const { subjectId, rank } = newEntry;
     const mark = markOf(intent.method, newEntry);
     const ending: Ending =

@@ -74,6 +74,8 @@ export function paymentCases(context: Context) {
               ...(!confirms && { held, call }),
             })
           : undefined,
+      // Without its checkout page nobody could pay, and whoever leaves that page may begin anew.
+      goesOn: (payment) => isAnswerTo(method, payment) && Boolean(payment.action?.value),
     });
     const { answer, state, cursor } = await moneyAnswer(context, call, about, waitUntil, made);
     return { payment: answer, state, cursor };

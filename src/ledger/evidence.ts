@@ -107,8 +107,8 @@ function isNameless(mark: string, method: MoneyMethod): boolean {
 }
 
 /** Whether it is known which payment or payout the call made. */
-export function isNamed({ state }: Intent): boolean {
-  return state === "pending";
+export function isNamed({ state, subjectId }: Intent): boolean {
+  return state === "pending" && subjectId !== "";
 }
 
 function operationsOf(method: MoneyMethod): readonly string[] {

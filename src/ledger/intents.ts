@@ -106,9 +106,9 @@ export type Ending = Traced &
       }
     | {
         readonly state: "pending";
-        /** The payment or payout. */
+        /** Empty when the answer did not name its payment or payout. */
         readonly subjectId: string;
-        /** Default: `subjectId`. */
+        /** Default: `subjectId`, unless that is empty. */
         readonly mark?: string;
         readonly key: KeyEnding;
       }
@@ -126,7 +126,7 @@ export type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
 /** What an ending adds to the marks. */
 export function markOfEnding(ending: Ending): string | undefined {
   if (ending.state === "unknown") return undefined;
-  return ending.mark ?? (ending.state === "pending" ? ending.subjectId : undefined);
+  return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
 }
 
 /** What becomes of the call's key: free again, left as it is, or stored with this sealed answer. */

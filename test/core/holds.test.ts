@@ -157,6 +157,18 @@ for (const [what, told] of [
   });
 }
 
+test("an answer with a checkout page that names no payment is given, and bars no further attempt", async () => {
+  const { pay, callback, state } = rig();
+  const action = { type: "redirect", value: "https://checkout.example/1" };
+  for (const _ of ["first", "second"]) {
+    const { payment } = await pay(true, async () => ({ action }));
+    assert.equal(payment?.action?.value, action.value);
+    assert.equal(await state(), "UNKNOWN");
+  }
+  await callback({ status: "success" });
+  assert.equal(await state(), "PAID");
+});
+
 test("an answer about the payment leaves the outcome of its confirmation unknown", async () => {
   const { pay, confirm, callback, state } = rig();
   await pay(false, async () => succeeded("pay-1"));

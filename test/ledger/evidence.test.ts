@@ -38,8 +38,8 @@ const methods: Readonly<Record<string, MoneyMethod>> = {
 /**
  * Plays a story of one external_id, whose calls stay open until it looks which are. Of a call `a`:
  * - `a runs confirm`, `a lost recurrent`: it begins, and is lost; without a word it is a CreatePayment;
- * - `a unknown`, `a given up`, `a answered p1` (with this mark), `a refused p1` and `a refused` (naming
- *   its payment or not): what becomes of it;
+ * - `a unknown`, `a given up`, `a vague` (pending, without a payment), `a answered p1` (with this mark),
+ *   `a refused p1` and `a refused` (naming its payment or not): what becomes of it;
  * - `a? p1`, `a? p1 goes on`, `a?`: events show that it ended, or goes on, as `p1`, or nothing. The
  *   mark of a call that ended as nobody knows which payment is `? CreatePayment`.
  *
@@ -65,6 +65,7 @@ async function play(story: string): Promise<void> {
       if (what === "lost") end({ state: "unknown" });
     } else if (what === "unknown") end({ state: "unknown" });
     else if (what === "given") b.giveUp(name);
+    else if (what === "vague") end({ state: "pending", subjectId: "", key: "keep" });
     else if (what === "answered") end({ state: "closed", mark: more, key: "keep" });
     else if (what === "refused") {
       end({ state: "closed", mark: markOfRefusal(b.methodOf(name), rest[0]), key: "keep" });
@@ -204,6 +205,7 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
   ],
   // One of two is its own. The first confirmation's answer named no operation.
   "a running call does not end with what another call may have made": [
+    `x runs recurrent; x vague; ${another}; open x pending, a running; p2 success recurrent; open `,
     `x lost recurrent; x given up; ${another}; open x unknown, a running; p2 success recurrent; open `,
     `x runs recurrent; ${another}; open x running, a running; p2 success recurrent; open `,
     "x runs confirm; x answered confirm p1; a runs confirm; p1 success confirm o1; open a running",
@@ -226,6 +228,8 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
   ],
   "a confirmation that goes on is not over because an earlier one of its payment is":
     "p1 success confirm o1; a lost confirm; p1 pending confirm o2; open a pending; p1 success confirm o2; open ",
+  "a call whose answer named no payment continues as the payment that arrives":
+    "a runs; a vague; a?; p1 pending; open a pending; p1 failure; open ",
   "a failure that may be that of either of two lost calls ends neither, until one is answered":
     "a lost; b lost; p2 failure; open a unknown, b unknown; state UNKNOWN; b answered p2; open a unknown; p1 failure; open ",
 };
