@@ -27,7 +27,7 @@ import type { SendOptions, UpstreamOptions } from "./upstream.ts";
 /** The options of a client, with its own parts and defaults. */
 interface AttemptOptions
   extends Pick<UpstreamOptions, "account" | "bucket" | "onMoneyCall" | "payoutEnds" | "budget">,
-    Required<Pick<UpstreamOptions, "connections" | "report" | "tracing" | "maxResponseBytes">> {
+    Required<Pick<UpstreamOptions, "connections" | "report" | "tracing">> {
   readonly breakers: Readonly<Record<"money" | "other", Breaker>>;
 }
 
@@ -45,7 +45,7 @@ export type Attempted<Result> =
 
 /** Makes attempts at calls of one merchant account. */
 export function createAttempts(options: AttemptOptions) {
-  const { account, connections, bucket, breakers, report, tracing, maxResponseBytes } = options;
+  const { account, connections, bucket, breakers, report, tracing } = options;
   const { budget, payoutEnds } = options;
   const count = budget && ((answer: Droppable) => budget.open(connections, answer));
   const { name } = account;
@@ -135,12 +135,12 @@ export function createAttempts(options: AttemptOptions) {
         body: call.body ?? null,
       };
       const limits = {
-        ...{ signal, timeoutMs, maxResponseBytes },
+        ...{ signal, timeoutMs, onSent },
         // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
         count: money ? undefined : count,
         finishOnceSent: money !== undefined,
       };
-      exchanged = underWay.add(exchange(connections, request, { ...limits, onSent }));
+      exchanged = underWay.add(exchange(connections, request, limits));
       answer = await exchanged.value;
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {

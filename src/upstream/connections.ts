@@ -21,7 +21,7 @@ export interface ConnectionsOptions {
   /** Longest that a request may take. */
   readonly timeoutMs: number;
   /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
-  readonly tls?: Partial<buildConnector.BuildOptions> | undefined;
+  readonly tls?: Partial<buildConnector.BuildOptions>;
   /** Milliseconds on a clock that never goes back. */
   readonly now: () => number;
 }

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { errorOfAbort, type GatewayError, unlessAborted } from "../errors.ts";
-import { intakeLimits } from "../net/intake-limits.ts";
 import { noReport, type Observations } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { type Attempted, createAttempts } from "./attempt.ts";
@@ -17,9 +16,8 @@ import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { account, timeoutMs, report = noReport } = options;
   const { now = () => performance.now(), random = Math.random } = options;
-  const { maxResponseBytes = intakeLimits.answerBytes, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
-  const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
+  const { connections = createConnections({ origin, timeoutMs, now }) } = options;
   const breakerOf = (calls: "money" | "other", maxPauseMs: number) => {
     const about = { account: account.name, calls };
     const onState = (state: Observations["breaker"]["state"]) =>
@@ -29,8 +27,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   // Failing reads never block a payment. A probe of the money breaker notices within seconds that
   // the service is back, so that payments wait the least.
   const breakers = { money: breakerOf("money", 2_000), other: breakerOf("other", 10_000) };
-  const sending = { connections, breakers, report, tracing, maxResponseBytes };
-  const attempts = createAttempts({ ...options, ...sending });
+  const { tracing = noTracing } = options;
+  const attempts = createAttempts({ ...options, connections, breakers, report, tracing });
   const budget = createRetryBudget();
   const reads = new SharedCalls<{ readonly answer: Promise<unknown> }>();
   const closing = new AbortController();

@@ -27,8 +27,6 @@ export interface ExchangeOptions {
   readonly signal: AbortSignal;
   /** Longest the whole exchange may take, the answer's last byte included. */
   readonly timeoutMs: number;
-  /** Largest body of an answer; a piece counts as at least `intakeLimits.smallBytes`. */
-  readonly maxResponseBytes: number;
   /** Registers the answer in the process's budget of memory, which may drop it. */
   readonly count?: ((answer: Droppable) => BufferedBytes) | undefined;
   /** Once the request is written, only the time-out ends the exchange, not the signal. */
@@ -132,7 +130,7 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     const bytes = Math.max(chunk.length, intakeLimits.smallBytes);
     this.#counted += bytes;
-    if (this.#counted > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
+    if (this.#counted > intakeLimits.answerBytes) this.#fail("tooLarge", undefined);
     if (this.#settled) return;
     this.#buffered ??= this.#options.count?.(this);
     this.#buffered?.grow(bytes);

@@ -1,4 +1,3 @@
-import type { buildConnector } from "undici";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { MemoryBudget } from "../net/memory-budget.ts";
 import type { TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
@@ -29,12 +28,8 @@ export interface UpstreamOptions {
   readonly report?: Report;
   /** Default: no call is traced, and no trace context is sent. */
   readonly tracing?: Tracing;
-  /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
-  readonly tls?: Partial<buildConnector.BuildOptions>;
   /** The connections to the service. Default: HTTP/1.1, up to 256 as needed. */
   readonly connections?: Connections;
-  /** A call with a longer answer body fails. Default: 1 MiB. */
-  readonly maxResponseBytes?: number;
   /** Counts the answers of calls that move no money. Default: they are not counted. */
   readonly budget?: Pick<MemoryBudget, "open">;
   /** A call that moves money is about to be sent; `trace` is its `traceparent` if it is traced. */

@@ -18,6 +18,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { intakeLimits } from "../../src/net/intake-limits.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import type { RateLimitHeaders } from "../../src/ratelimit/bucket.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
@@ -404,19 +405,21 @@ for (const [what, cause, script] of senseless) {
   });
 }
 
-test("a body longer than maxResponseBytes fails the call, with and without Content-Length", async (t) => {
-  const long = `{"id":"${"x".repeat(2000)}"}`;
+test("a body of over 1 MiB fails the call, with and without Content-Length", async (t) => {
+  const { answerBytes } = intakeLimits;
+  const bodyOf = (bytes: number) => `{"id":"o-1"}`.padEnd(bytes);
+  const long = bodyOf(answerBytes + 1);
   for (const script of [
     json(200, long),
     `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${long.length.toString(16)}\r\n${long}\r\n`,
   ]) {
-    const { upstream, causes } = await serverRig(t, script, { maxResponseBytes: 1000 });
+    const { upstream, causes } = await serverRig(t, script);
     assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
     assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
     assert.deepEqual(causes, Array(2).fill("the answer was too long"));
   }
-  const { upstream } = await serverRig(t, json(200, long), { maxResponseBytes: long.length });
-  assert.equal((await createPayment(upstream)).id?.length, 2000);
+  const { upstream } = await serverRig(t, json(200, bodyOf(answerBytes)));
+  assert.equal((await createPayment(upstream)).id, "o-1");
 });
 
 test("answers count in the budget of memory, which may drop that of a read", async (t) => {
@@ -436,10 +439,10 @@ test("a small piece of a body counts as 256 bytes", async (t) => {
   const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   const pieces = (count: number) => `e\r\n{"id":"o-1",  \r\n${"1\r\n \r\n".repeat(count)}`;
   const end = '9\r\n"x":true}\r\n0\r\n\r\n';
-  const options = { maxResponseBytes: 256 * 100 };
-  const few = await serverRig(t, `${head}${pieces(98)}${end}`, options);
+  const all = intakeLimits.answerBytes / 256;
+  const few = await serverRig(t, `${head}${pieces(all - 2)}${end}`);
   assert.equal((await createPayment(few.upstream)).id, "o-1");
-  const many = await serverRig(t, `${head}${pieces(99)}${end}`, options);
+  const many = await serverRig(t, `${head}${pieces(all - 1)}${end}`);
   assert.equal((await failureOf(createPayment(many.upstream))).code, "UNKNOWN");
 });
 

@@ -17,6 +17,11 @@ import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/s
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
 import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import {
+  type Connections,
+  type ConnectionsOptions,
+  createConnections,
+} from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
 import type { Money } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "../../src/upstream/upstream.ts";
@@ -47,13 +52,14 @@ export interface Rig {
   readonly nexts: string[];
 }
 
-export interface RigOptions extends Partial<UpstreamOptions> {
+export interface RigOptions extends Partial<UpstreamOptions>, Pick<ConnectionsOptions, "tls"> {
   /** Runs before the bucket gives a token; a rejection refuses the token. */
   readonly take?: (asked: TakeOptions) => Promise<unknown>;
 }
 
 /** An upstream client whose bucket always has a token, with a record of all that it reports. */
-export function rig(t: TestContext, url: string, { take, ...options }: RigOptions = {}): Rig {
+export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
+  const { take, tls, ...options } = given;
   const taken: TakeOptions[] = [];
   const settled: Settled[] = [];
   const calls: Rig["calls"] = [];
@@ -87,6 +93,7 @@ export function rig(t: TestContext, url: string, { take, ...options }: RigOption
       close: async () => {},
     },
     timeoutMs: 10_000,
+    ...(tls && { connections: connectionsWith(url, tls, options.timeoutMs) }),
     onMoneyCall: ({ kind, externalId }) => void moved.push({ kind, externalId }),
     report: reportTo({
       upstreamCall({ endpoint, outcome, fault }) {
@@ -103,6 +110,16 @@ export function rig(t: TestContext, url: string, { take, ...options }: RigOption
   });
   t.after(() => upstream.close());
   return { upstream, taken, settled, calls, causes, moved, faults, credentials, states, nexts };
+}
+
+function connectionsWith(url: string, tls: RigOptions["tls"], timeoutMs = 10_000): Connections {
+  const { origin } = new URL(url);
+  return createConnections({
+    origin,
+    timeoutMs,
+    now: () => performance.now(),
+    ...(tls && { tls }),
+  });
 }
 
 /** A scripted server and a client of it. */
