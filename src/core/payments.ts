@@ -10,7 +10,7 @@ import {
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
-  type PaymentState,
+  PaymentState,
   PaymentStatus,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
@@ -26,10 +26,11 @@ import { noFacts } from "../ledger/facts.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, Fact, OperationState } from "../ledger/log.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
-import { isPayingOperation } from "../ledger/payment-state.ts";
+import { isPayingOperation, paymentState } from "../ledger/payment-state.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
+import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
@@ -37,7 +38,7 @@ import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { withoutWait } from "./wait.ts";
-import { watch } from "./watch.ts";
+import { type Awaited, watch } from "./watch.ts";
 
 /** Payments: create, confirm, look up, watch; and the operations of alternative payments. */
 export function paymentCases(context: Context) {
@@ -59,23 +60,34 @@ export function paymentCases(context: Context) {
     const callbackUrl = request.callbackUrl ?? context.callbackUrl(account, "payments");
     // Assumed when the answer does not name one.
     const operation = numberOf(PaymentOperation, moneyMethods[method].operations[0]);
+    // An answer about a refund, say, leaves open what became of the call.
+    const isAnother = (payment: Payment) =>
+      !isPayingOperation(payment.operation) ||
+      (!confirms && payment.operation === PaymentOperation.CONFIRM);
     const made = moneyCalls.run({
       ...{ call, method, externalId, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
-      send: (options) => send(context.upstreamOf(call), { ...request, callbackUrl }, options),
+      async send(options) {
+        const sent = { ...request, callbackUrl };
+        const payment = await send(context.upstreamOf(call), sent, options);
+        // It tells of the payment that is to be confirmed, and not whether it was.
+        const isOfHold = confirms && namesPayment(payment) && (await isHeld(context, about));
+        if (isOfHold) throw outcomeUnknown(externalId);
+        return payment;
+      },
       refusal: async (said, intent) =>
         confirms && saysDeclined(said)
           ? declinedConfirmation(context, account, intent, said)
           : undefined,
       entry: (payment, { id: call }) =>
-        isAnswerTo(method, payment)
-          ? paymentEntry(payment, {
+        isAnother(payment)
+          ? undefined
+          : paymentEntry(payment, {
               ...{ source: EventSource.RESPONSE, externalId, operation },
               ...(!confirms && { held, call }),
-            })
-          : undefined,
+            }),
       // Without its checkout page nobody could pay, and whoever leaves that page may begin anew.
-      goesOn: (payment) => isAnswerTo(method, payment) && Boolean(payment.action?.value),
+      goesOn: (payment) => !isAnother(payment) && Boolean(payment.action?.value),
     });
     const { answer, state, cursor } = await moneyAnswer(context, call, about, waitUntil, made);
     return { payment: answer, state, cursor };
@@ -125,16 +137,20 @@ export function paymentCases(context: Context) {
 
 type PaymentRequest = CreatePaymentRequest | CreateRecurrentPaymentRequest | ConfirmPaymentRequest;
 
-/**
- * Whether an answer is about what the call asked for. One about a refund, or about the payment that
- * is to be confirmed, leaves open what became of the call.
- */
-function isAnswerTo(method: MoneyMethod, { operation }: Payment): boolean {
-  if (operation === PaymentOperation.UNSPECIFIED) return true;
-  return (
-    isPayingOperation(operation) &&
-    (operation === PaymentOperation.CONFIRM) === (method === "ConfirmPayment")
-  );
+/** Whether an answer says that it is about a payment, not about its confirmation. */
+function namesPayment({ operation }: Payment): boolean {
+  return operation === PaymentOperation.PAYMENT || operation === PaymentOperation.RECURRENT;
+}
+
+/** Whether a payment is known to be held, or may be, since the log cannot be read. */
+async function isHeld(
+  { ledger }: Context,
+  { account, kind, externalId }: Awaited,
+): Promise<boolean> {
+  const reading = ledger.snapshot(account, kind, externalId);
+  const snapshot = await reading.catch(() => null);
+  if (snapshot === undefined) return false;
+  return snapshot === null || paymentState(snapshot) === PaymentState.AUTHORIZED;
 }
 
 /**

@@ -169,15 +169,18 @@ test("an answer with a checkout page that names no payment is given, and bars no
   assert.equal(await state(), "PAID");
 });
 
-test("an answer about the payment leaves the outcome of its confirmation unknown", async () => {
+test("an answer about a held payment leaves the outcome of its confirmation unknown", async () => {
   const { pay, confirm, callback, state } = rig();
-  await pay(false, async () => succeeded("pay-1"));
   const { PAYMENT: operation } = PaymentOperation;
-  const told = confirm(async () => ({ ...succeeded("pay-1"), operation }));
-  await assert.rejects(told, isUnknown);
+  const does = async () => ({ ...succeeded("pay-1"), operation });
+  await pay(false, does);
+  await assert.rejects(confirm(does), isUnknown);
   assert.equal(await state(), "UNKNOWN");
   await callback({ operation: "confirm", status: "success" });
   assert.equal(await state(), "PAID");
+
+  // What another client made is not known to be held.
+  assert.equal((await rig().confirm(does)).state, PaymentState.PAID);
 });
 
 test("an answer that a payment failed is over, even if it names no payment", async () => {
