@@ -62,8 +62,8 @@ local request = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- A damaged state counts as none.
-local _, state = pcall(cmsgpack.unpack, redis.call('GET', KEYS[1]) or '')
+-- A damaged state counts as none, and so does a key of another type.
+local _, state = pcall(cmsgpack.unpack, redis.pcall('GET', KEYS[1]) or '')
 if type(state) ~= 'table' or not state.id then state = nil end
 local strange = not state or state.id ~= request.state
 local lost = strange and request.state ~= '' or not state and request.returning

@@ -47,7 +47,9 @@ local now_text = time[1] .. string.sub(micros, 1, 3)
 local head = open(log, events, given.epoch)
 local conflict = false
 for i, record in ipairs(given.records) do
-  local found = call('HMGET', keys[2 + i], unpack(record.names))
+  local found = redis.pcall('HMGET', keys[2 + i], unpack(record.names))
+  -- A key of another type, with a text that nobody can read: no other record is concerned.
+  if found.err then found, record.unreadable, conflict = {}, found.err, true end
   for n, value in ipairs(record.values) do
     found[n] = found[n] or ''
     conflict = conflict or found[n] ~= value
@@ -57,7 +59,7 @@ end
 if conflict then
   local answer = { 'conflict', now_text }
   for i, record in ipairs(given.records) do
-    local stored = call('HMGET', keys[2 + i], 't', 'p')
+    local stored = record.unreadable and { record.unreadable } or call('HMGET', keys[2 + i], 't', 'p')
     answer[#answer + 1] = record.found
     answer[#answer + 1] = stored[1] or ''
     answer[#answer + 1] = stored[2] or ''

@@ -11,6 +11,8 @@ local head = open(KEYS[1], KEYS[2], ARGV[1])
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local answer = { now, head.epoch, floor_of(KEYS[2], head.tail), head.watermark }
 for i = 3, #KEYS do
-  answer[#answer + 1] = redis.call('HGETALL', KEYS[i])
+  local fields = redis.pcall('HGETALL', KEYS[i])
+  -- A key of another type, with a text that nobody can read: no other record is concerned.
+  answer[#answer + 1] = fields.err and { 't', fields.err } or fields
 end
 return answer

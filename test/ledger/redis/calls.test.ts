@@ -7,6 +7,7 @@ import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Begun, NewIntent } from "../../../src/ledger/intents.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
+import { accountKeys } from "../../../src/redis/keys.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { loadScript } from "../../../src/redis/script.ts";
 import { createWriter, type Writer } from "../../../src/redis/writer.ts";
@@ -49,6 +50,21 @@ describe("on Redis", { skip: withoutRedis }, () => {
   const make = (about: Partial<RedisCallsOptions> = {}) =>
     createRedisCalls({ ...options, redis, prefix: "", ...about });
   const key = { digest: "d", fingerprints: ["f"] };
+
+  it("refuses calls for a record whose key is of another type, and no others", async () => {
+    const prefix = randomUUID();
+    const store = make({ prefix });
+    const { record } = accountKeys(prefix, "default");
+    await server.command("RPUSH", record("payment:damaged"), "x");
+    for (let n = 0; n < 2; n++) {
+      const damaged = store.begin("default", newCall({ externalId: "damaged" }));
+      await assert.rejects(damaged, { code: "INTERNAL", key: "payment:damaged" });
+      const externalId = `order-${n}`;
+      assert.equal((await store.begin("default", newCall({ externalId }))).kind, "started");
+    }
+    const known = store.known("default", EventKind.PAYMENT, "damaged");
+    await assert.rejects(known, { code: "INTERNAL" });
+  });
 
   it("writes a call that a failed server has lost again, with its lock and key", async () => {
     const prefix = randomUUID();
