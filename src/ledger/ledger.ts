@@ -57,14 +57,7 @@ import type {
 } from "./log.ts";
 import { activeTrace, type Observers, observed, sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
-import {
-  keyRecordKey,
-  ofRecordKey,
-  type PaymentRecord,
-  passOver,
-  recordIn,
-  recordKey,
-} from "./record.ts";
+import { keyRecordKey, type PaymentRecord, passOver, recordIn, recordKey } from "./record.ts";
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
@@ -241,8 +234,10 @@ export class Ledger {
     const { after = 0, before = Number.MAX_SAFE_INTEGER, newestFirst } = selection;
     const range = { min: after + 1, max: before - 1, limit, newestFirst };
     const found = await this.#account(account).kernel.range(indexesOf(selection), range);
+    // Who reads its record finds none of a member that is no record's key.
+    const start = recordKey(selection.kind, "").length;
     return found.map(({ member, score }) => ({
-      externalId: ofRecordKey(member).externalId,
+      externalId: member.slice(start),
       firstSeen: score,
     }));
   }

@@ -12,6 +12,8 @@ export class Outbox {
   readonly #writes = new Set<Write>();
   #flushing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** What `#timer` was set to, in milliseconds. */
+  #pauseMs = 0;
   #closed = false;
   #state: "shared" | "alone" = "shared";
 
@@ -42,8 +44,9 @@ export class Outbox {
   /** Keeps a write for later. */
   add(write: Write, cause?: unknown): void {
     this.#writes.add(write);
-    this.#tryLater();
-    if (!(cause instanceof UnreadableRecord)) this.#turn("alone", cause);
+    const isUnreadable = cause instanceof UnreadableRecord;
+    this.#tryIn(isUnreadable ? unreadableMs : retryMs);
+    if (!isUnreadable) this.#turn("alone", cause);
   }
 
   #turn(state: "shared" | "alone", cause?: unknown): void {
@@ -90,7 +93,7 @@ export class Outbox {
       if (failures.length > 0) throw failures[0];
     }
     this.#turn("shared");
-    if (this.#writes.size > 0) this.#tryLater();
+    if (this.#writes.size > 0) this.#tryIn(unreadableMs);
   }
 
   #firstWithout(unreadable: ReadonlySet<Write>): Write[] {
@@ -101,12 +104,14 @@ export class Outbox {
     return first;
   }
 
-  #tryLater(): void {
-    if (this.#closed || this.#timer) return;
+  #tryIn(ms: number): void {
+    if (this.#closed || (this.#timer && this.#pauseMs <= ms)) return;
+    clearTimeout(this.#timer);
+    this.#pauseMs = ms;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.flush().catch(() => this.#tryLater());
-    }, retryMs).unref();
+      this.flush().catch(() => this.#tryIn(retryMs));
+    }, ms).unref();
   }
 }
 
@@ -114,3 +119,5 @@ export class Outbox {
 const atOnce = 100;
 
 const retryMs = 250;
+/** The same while nothing waits but writes to records that cannot be read. */
+const unreadableMs = 10_000;

@@ -80,6 +80,31 @@ test("a write to a record that cannot be read stays until it can, and fails no o
   assert.deepEqual([made.length, read.tries, states], [201, 2, ["alone", "shared"]]);
 });
 
+test("a write to a record that cannot be read is seldom tried, and makes no other one wait", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { outbox, made, store, add } = rig();
+  const tries = { unreadable: 0 };
+  await outbox.write(async () => {
+    tries.unreadable++;
+    throw new UnreadableRecord("payment:0");
+  });
+  const passes = async (ms: number) => {
+    t.mock.timers.tick(ms);
+    await outbox.flush().catch(() => {});
+  };
+  t.mock.timers.tick(9_000);
+  assert.equal(tries.unreadable, 1);
+  await add(1);
+  store.away = false;
+  await passes(250);
+  assert.deepEqual(made, [1]);
+  const before = tries.unreadable;
+  t.mock.timers.tick(9_000);
+  assert.equal(tries.unreadable, before);
+  t.mock.timers.tick(1_000);
+  assert.equal(tries.unreadable, before + 1);
+});
+
 test("up to a hundred writes are under way at a time", async () => {
   const { outbox, store } = rig();
   let [underWay, most] = [0, 0];

@@ -54,7 +54,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
   it("refuses calls for a record whose key is of another type, and no others", async () => {
     const prefix = randomUUID();
     const store = make({ prefix });
-    const { record } = accountKeys(prefix, "default");
+    const { record, index } = accountKeys(prefix, "default");
     await server.command("RPUSH", record("payment:damaged"), "x");
     for (let n = 0; n < 2; n++) {
       const damaged = store.begin("default", newCall({ externalId: "damaged" }));
@@ -64,6 +64,11 @@ describe("on Redis", { skip: withoutRedis }, () => {
     }
     const known = store.known("default", EventKind.PAYMENT, "damaged");
     await assert.rejects(known, { code: "INTERNAL" });
+    await server.command("ZADD", index("payment:PENDING"), 7, "no key of a record");
+    const selection = { kind: EventKind.PAYMENT, states: [], newestFirst: false } as const;
+    const listed = await store.list("default", { ...selection, needsOperator: undefined }, 10);
+    const { snapshot } = await store.known("default", EventKind.PAYMENT, listed[0]!.externalId);
+    assert.deepEqual([listed.length, snapshot], [1, undefined], "nor does an index say more");
   });
 
   it("writes a call that a failed server has lost again, with its lock and key", async () => {
