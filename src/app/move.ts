@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { dueIndex, givenUpIndex } from "../ledger/calls.ts";
 import type { ClientTlsFiles } from "../net/client-tls.ts";
 import { troubleOf } from "../redis/ask.ts";
 import { connectRedis, type RedisConnector } from "../redis/connect.ts";
@@ -86,8 +87,13 @@ async function move(
   const moved = [];
   for (const account of accounts) {
     const keys = accountKeys(prefix, account.name);
-    const found = await importAccount(account, { client, keys, retentionMs, nowMs });
-    moved.push({ name: account.name, ...found });
+    const { events, records, members } = await importAccount(account, {
+      ...{ client, keys, retentionMs, nowMs },
+    });
+    moved.push({
+      ...{ name: account.name, events, letters: records.letter ?? 0, keyUses: records.key ?? 0 },
+      openCalls: (members[dueIndex] ?? 0) + (members[givenUpIndex] ?? 0),
+    });
   }
   const warning = await describeDurability(connection).catch(() => undefined);
   addNote(database, "moved");

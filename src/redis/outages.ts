@@ -18,35 +18,37 @@ const againMs = 60_000;
  * once per outage, however often connections break meanwhile, and once a minute while it lasts.
  */
 export function watchOutages({ accounts, probe, onAway, onBack }: OutagesOptions) {
-  let awaySinceMs: number | undefined;
+  /** The present outage. Its length is not measured by the wall clock, which may be set meanwhile. */
+  let outage: { readonly since: Date; readonly sinceMs: number } | undefined;
   let saidAtMs = 0;
 
   async function look() {
-    const startedMs = Date.now();
+    const since = new Date();
+    const sinceMs = performance.now();
     const away = new Map<string, unknown>();
     const probes = accounts.map((account) =>
       probe(account).catch((reason) => away.set(account, reason)),
     );
     await Promise.all(probes);
-    return { startedMs, away };
+    return { since, sinceMs, away };
   }
 
-  const { close } = repeat(look, ({ startedMs, away }) => {
+  const { close } = repeat(look, ({ since, sinceMs, away }) => {
     const [reason] = away.values();
-    if (away.size > 0 && (awaySinceMs === undefined || startedMs >= saidAtMs + againMs)) {
-      saidAtMs = startedMs;
-      awaySinceMs ??= startedMs;
-      onAway(reason, startedMs - awaySinceMs, [...away.keys()]);
-    } else if (away.size === 0 && awaySinceMs !== undefined) {
-      onBack(Date.now() - awaySinceMs);
-      awaySinceMs = undefined;
+    if (away.size > 0 && (outage === undefined || sinceMs >= saidAtMs + againMs)) {
+      saidAtMs = sinceMs;
+      outage ??= { since, sinceMs };
+      onAway(reason, sinceMs - outage.sinceMs, [...away.keys()]);
+    } else if (away.size === 0 && outage !== undefined) {
+      onBack(performance.now() - outage.sinceMs);
+      outage = undefined;
     }
     return everyMs;
   });
   return {
     /** Start of the present outage; undefined while there is none. */
     get awaySince() {
-      return awaySinceMs === undefined ? undefined : new Date(awaySinceMs);
+      return outage?.since;
     },
     close,
   };

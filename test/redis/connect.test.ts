@@ -126,6 +126,27 @@ test("a server that takes no writes is away", { skip: withoutRedis }, async (t) 
   assert.deepEqual(await server.command("KEYS", "*"), ["test:{shop}:log"], "it changes nothing");
 });
 
+test("an outage is as long as it lasted, though the machine's clock is set meanwhile", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1_000 });
+  let isAway = true;
+  const lastedMs = await new Promise<number>((onBack) => {
+    const outages = watchOutages({
+      accounts: ["shop"],
+      async probe() {
+        if (isAway) throw new Error("away");
+      },
+      onAway() {
+        assert.equal(outages.awaySince?.getTime(), 1_000);
+        isAway = false;
+        t.mock.timers.setTime(86_400_000);
+      },
+      onBack,
+    });
+    t.after(() => outages.close());
+  });
+  assert.ok(lastedMs < 60_000, `${lastedMs} ms`);
+});
+
 test("Sentinels that refuse connections are not taken for silent, however long", async (t) => {
   const ports = [await freePort(), await freePort()];
   const addresses = ports.map((port) => ({ host: "127.0.0.1", port }));

@@ -25,12 +25,12 @@ export async function hasAccount({ client, keys }: Pick<ImportOptions, "client" 
  * Imports an account from another store: events under the same cursors, records and indexes.
  * The head of the log is written last: until then the log is empty in Redis, and the next
  * import overwrites what an interrupted one left.
- * @returns the numbers of events, dead letters, uses of `Idempotency-Key` and open calls
+ * @returns how many events there are, records by the first word of their key, and members by index
  */
 export async function importAccount(account: StoredAccount, options: ImportOptions) {
   const { client, keys } = options;
   await inPortions(client, [(pipeline) => pipeline.del(keys.events)]);
-  const counts = { events: 0, letters: 0, keyUses: 0, openCalls: 0 };
+  const counts: Counts = { events: 0, records: {}, members: {} };
   await inPortions(client, events(account, options, counts));
   await inPortions(client, records(account, options, counts));
   await inPortions(client, members(account, options, counts));
@@ -42,10 +42,12 @@ export async function importAccount(account: StoredAccount, options: ImportOptio
 
 interface Counts {
   events: number;
-  letters: number;
-  keyUses: number;
-  /** Members of the indexes of calls. */
-  openCalls: number;
+  readonly records: Record<string, number>;
+  readonly members: Record<string, number>;
+}
+
+function count(counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1;
 }
 
 /** Each event carries the id of the one before it; see open-log.lua. */
@@ -79,8 +81,7 @@ function* records(
   for (const { key: name, version, text, untilMs, attachments, flags } of account.records()) {
     const leftMs = Math.ceil(untilMs - nowMs);
     if (leftMs <= 0) continue;
-    if (name.startsWith("key:")) counts.keyUses++;
-    if (name.startsWith("letter:")) counts.letters++;
+    count(counts.records, name.split(":", 1).join());
     const key = keys.record(name);
     const fields: (string | Buffer)[] = ["v", version, "t", text];
     for (const { name: of, bytes } of attachments) fields.push(`a:${of}`, Buffer.from(bytes));
@@ -96,7 +97,7 @@ function* records(
 function* members(account: StoredAccount, { keys }: ImportOptions, counts: Counts): Generator<Add> {
   for (const { index, member, score } of account.members()) {
     yield (pipeline) => pipeline.zadd(keys.index(index), score, member);
-    if (index === "due" || index === "given-up") counts.openCalls++;
+    count(counts.members, index);
   }
 }
 
