@@ -38,9 +38,9 @@ export function watchOutages({ accounts, probe, onAway, onBack }: OutagesOptions
     if (away.size > 0 && (outage === undefined || sinceMs >= saidAtMs + againMs)) {
       saidAtMs = sinceMs;
       outage ??= { since, sinceMs };
-      onAway(reason, sinceMs - outage.sinceMs, [...away.keys()]);
+      onAway(reason, Math.round(sinceMs - outage.sinceMs), [...away.keys()]);
     } else if (away.size === 0 && outage !== undefined) {
-      onBack(performance.now() - outage.sinceMs);
+      onBack(Math.round(performance.now() - outage.sinceMs));
       outage = undefined;
     }
     return everyMs;
