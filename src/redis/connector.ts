@@ -58,7 +58,10 @@ export function connectorTo({
     }
 
     override check({ role }: { role?: string }): boolean {
-      return sentinels === undefined || role === undefined || role === "master";
+      if (sentinels === undefined) return true;
+      // A failover may have ended while the connection was opened: the old primary may not know it.
+      if (!sentinels.isPrimary(addressOf(this.stream as Socket))) return false;
+      return role === undefined || role === "master";
     }
 
     override disconnect(): void {

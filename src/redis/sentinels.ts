@@ -130,6 +130,11 @@ export class Sentinels {
     return this.#primary ?? "";
   }
 
+  /** Whether a server is the primary, as last heard. */
+  isPrimary(address: ServerAddress | undefined): boolean {
+    return address === this.#primary;
+  }
+
   /** The views of the Sentinels that answer in time. */
   async views(): Promise<SentinelView[]> {
     const name = this.#options.name;

@@ -8,6 +8,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { ask } from "../../src/redis/ask.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
+import { connectorTo } from "../../src/redis/connector.ts";
+import { Link } from "../../src/redis/link.ts";
 import { watchOutages } from "../../src/redis/outages.ts";
 import { Sentinels } from "../../src/redis/sentinels.ts";
 import { parseRedisUrl } from "../../src/redis/url.ts";
@@ -245,6 +247,18 @@ test("Sentinels that were set up anew, and count from the start, are believed af
   await until(async () => (await sentinels.primary()) === "10.0.0.1:4");
   assert.equal(await primaryAt(2, "5"), "10.0.0.1:5");
   assert.deepEqual(moves, ["10.0.0.1:3", "10.0.0.1:4", "10.0.0.1:5"]);
+});
+
+test("a connection that was opened during a failover is not used, though the old primary answers", async (t) => {
+  const { sentinels, primaryAt } = await startSentinel(t);
+  const Connector = connectorTo({ link: new Link(), tls: undefined, sentinels });
+  await primaryAt(1, "1");
+  const connector = new Connector({});
+  t.after(() => connector.disconnect());
+  await connector.connect(() => {});
+  assert.equal(connector.check({ role: "master" }), true);
+  await primaryAt(2, "2");
+  assert.equal(connector.check({ role: "master" }), false);
 });
 
 test("of answers with one epoch that of most Sentinels is believed", async (t) => {
