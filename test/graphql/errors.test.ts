@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
 import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { userMessage } from "../../src/upstream/user-message.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { until } from "../until.ts";
 import { type Answer, serve } from "./serve.ts";
@@ -26,30 +25,7 @@ const upstreamJson = {
   errorId: "err-1",
 };
 
-/** `extensions.code` of each code, without and with an error of the payments service behind it. */
-const codes: Record<ErrorCode, [own: string, upstream: string]> = {
-  CANCELLED: ["CANCELLED", "CANCELLED"],
-  UNKNOWN: ["UPSTREAM_ERROR", "UPSTREAM_ERROR"],
-  INVALID_ARGUMENT: ["BAD_USER_INPUT", "BAD_USER_INPUT"],
-  DEADLINE_EXCEEDED: ["DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED"],
-  NOT_FOUND: ["NOT_FOUND", "NOT_FOUND"],
-  ALREADY_EXISTS: ["CONFLICT", "UPSTREAM_ERROR"],
-  PERMISSION_DENIED: ["FORBIDDEN", "FORBIDDEN"],
-  RESOURCE_EXHAUSTED: ["RATE_LIMITED", "RATE_LIMITED"],
-  FAILED_PRECONDITION: ["FAILED_PRECONDITION", "UPSTREAM_ERROR"],
-  ABORTED: ["CONFLICT", "UPSTREAM_ERROR"],
-  OUT_OF_RANGE: ["CURSOR_EXPIRED", "CURSOR_EXPIRED"],
-  UNIMPLEMENTED: ["NOT_IMPLEMENTED", "NOT_IMPLEMENTED"],
-  INTERNAL: ["INTERNAL_SERVER_ERROR", "UPSTREAM_ERROR"],
-  UNAVAILABLE: ["UPSTREAM_UNAVAILABLE", "UPSTREAM_UNAVAILABLE"],
-  UNAUTHENTICATED: ["UNAUTHENTICATED", "UNAUTHENTICATED"],
-};
-
-/** What the customer is told in English. */
-function wordsOf(code: ErrorCode, details: GatewayErrorDetails = {}): string {
-  return userMessage({ code, details }, null).message;
-}
-
+/* `http-path.test.ts` has the answers of each code, with and without an error of the service. */
 test("a failed call has words for the customer in their language", async (t) => {
   const fail = () =>
     Promise.reject(new GatewayError("FAILED_PRECONDITION", "declined", { upstream }));
@@ -69,34 +45,6 @@ test("a failed call has words for the customer in their language", async (t) => 
   subscribe(pay);
   const { payload } = await until(() => messages[0]);
   assert.equal(payload.data.createPayment.userMessage, words);
-});
-
-test("a failed read reports each code, and the payments service's own error", async (t) => {
-  let thrown: unknown;
-  const gateway = await serve(t, {
-    getOperation: () => Promise.reject(thrown),
-  });
-  const ask = () => gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
-  for (const [code, [own, behind]] of Object.entries(codes)) {
-    thrown = new GatewayError(code as ErrorCode, "what went wrong");
-    assert.deepEqual(await ask(), {
-      errors: [
-        {
-          message: "what went wrong",
-          locations: [{ line: 1, column: 3 }],
-          path: ["operation"],
-          extensions: { code: own, userMessage: wordsOf(code as ErrorCode) },
-        },
-      ],
-      data: { operation: null },
-    });
-    thrown = new GatewayError(code as ErrorCode, "what went wrong", { upstream });
-    const { errors } = await ask();
-    const told = wordsOf(code as ErrorCode, { upstream });
-    assert.deepEqual(errors[0].extensions, {
-      ...{ code: behind, reason: "INSUFFICIENT_FUNDS", userMessage: told, upstream: upstreamJson },
-    });
-  }
 });
 
 test("a failed read reports its reason, fields, retry delay and resume cursor", async (t) => {
