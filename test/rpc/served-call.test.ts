@@ -12,7 +12,6 @@ import type { Identify } from "../../src/rpc/served-call.ts";
 import {
   answers,
   caller,
-  envelope,
   failure,
   getPaymentPath,
   http2Call,
@@ -203,18 +202,6 @@ function connect(t: TestContext, rpc: Started): http2.ClientHttp2Session {
   t.after(() => session.destroy());
   return session;
 }
-
-test("grpc-message percent-encodes only the characters that gRPC requires", {
-  timeout,
-}, async (t) => {
-  const head = http2Call("GetPayment", { "content-type": "application/grpc+json", te: "trailers" });
-  const stream = connect(t, await rig(t)).request(head);
-  stream.resume().end(envelope("{}"));
-  const [headers] = await once(stream, "response");
-  const raw = String(headers["grpc-message"]);
-  assert.equal(raw, "amount: 1,50 %E2%82%AC is no decimal (100%25 sure)");
-  assert.equal(decodeURIComponent(raw), message);
-});
 
 test("a charset in quotes is the same one", { timeout }, async (t) => {
   const rpc = await rig(t);
