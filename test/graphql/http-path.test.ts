@@ -22,7 +22,10 @@ import { paymentEvent } from "./feed.ts";
 import { moneyOnly, recordedAnswers, startTraced } from "./recorded-answers.ts";
 import type { Served } from "./serve.ts";
 
-/* `recorded-answers.ts` describes what is compared, and what is not. */
+/*
+ * Answers, records and calls of each kind of request by HTTP. The other files have what a single
+ * request does not show. `recorded-answers.ts` describes what is compared, and what is not.
+ */
 
 const recorded = recordedAnswers("http-path");
 after(recorded.save);

@@ -150,21 +150,6 @@ test("an operation that takes too long is cut at its deadline", async (t) => {
   assert.equal(errors[0].extensions.code, "DEADLINE_EXCEEDED");
 });
 
-test("a caller refused with UPSTREAM_UNAVAILABLE gets 503 and when to retry, before the body is read", async (t) => {
-  const thrown = new GatewayError("UNAVAILABLE", "no keys", { retryAfterMs: 1_000 });
-  const identify: Identify = () => Promise.reject(thrown);
-  const gateway = await serve(t, {}, { identify });
-  const response = await gateway.post("not even JSON", { "accept-language": "uk" });
-  assert.deepEqual([response.status, response.headers.get("retry-after")], [503, "1"]);
-  assert.equal(response.headers.get("x-ratelimit-limit"), null);
-  const { errors, data } = (await response.json()) as Answer;
-  const [{ message, extensions }] = errors;
-  const { userMessage, ...told } = extensions;
-  assert.deepEqual([data, errors.length, message], [undefined, 1, "no keys"]);
-  assert.match(userMessage, /трохи згодом/);
-  assert.deepEqual(told, { code: "UPSTREAM_UNAVAILABLE", retryAfterSeconds: 1 });
-});
-
 test("a refusal has Retry-After, and the budget of its kind of call", async (t) => {
   const refuses = () =>
     Promise.reject(new GatewayError("RESOURCE_EXHAUSTED", "not now", { retryAfterMs: 1_250 }));
