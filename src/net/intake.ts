@@ -202,6 +202,7 @@ export class Body implements Droppable {
   /** Frees what has arrived, and discards the rest. */
   discard(): void {
     this.#end("gone");
+    this.#ended = "gone";
     this.#free();
   }
 
@@ -265,7 +266,8 @@ export class Body implements Droppable {
     this.#wake?.();
   };
 
-  readonly #onEnd = () => this.#end("whole");
+  /** An HTTP/2 stream that is closed before its end has this event, too. */
+  readonly #onEnd = () => this.#end(this.#source.closed ? "gone" : "whole");
   readonly #onGone = () => this.#end("gone");
   /** Of a call that was refused, or whose client left before its turn, nobody takes the body. */
   readonly #onOver = () => this.discard();

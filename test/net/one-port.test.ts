@@ -9,10 +9,22 @@ import { createClient } from "@connectrpc/connect";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { defaultConnectionLimits } from "../../src/net/connection-limits.ts";
 import { createOnePort } from "../../src/net/one-port.ts";
+import { reportTo } from "../../src/report.ts";
 import { connected } from "../ask.ts";
+import {
+  callHeaders,
+  errorCode,
+  flag,
+  frame,
+  frameType,
+  type H2Peer,
+  h2Peer,
+  uint32,
+} from "../hardening/h2-peer.ts";
 import { listen } from "../listen.ts";
 import {
   answers,
+  caller,
   getPaymentPath,
   held,
   http2Call,
@@ -121,6 +133,70 @@ test("an upload that breaks off reaches no method, also behind a whole message",
   upload.resetAndDestroy();
   await assertAlive(started);
   assert.equal(started.calls.length, 4, "those of assertAlive");
+});
+
+test("an HTTP/2 request whose client leaves before its call begins reaches no method", async (t) => {
+  const reset = (code: number) => (peer: H2Peer) => {
+    peer.send(frame(frameType.rstStream, 0, 1, uint32(code)));
+    peer.send(frame(frameType.ping, 0, 0, Buffer.alloc(8)));
+    return peer.received(({ type }) => type === frameType.ping);
+  };
+  const goaway = frame(frameType.goaway, 0, 0, Buffer.alloc(8));
+  const ways: Record<string, (peer: H2Peer) => Promise<unknown>> = {
+    "reset without an error": reset(0),
+    cancelled: reset(errorCode.cancel),
+    "its connection ends": ({ socket }) => once(socket.end(), "close"),
+    "GOAWAY, and its connection ends": ({ socket }) => once(socket.end(goaway), "close"),
+  };
+  // Without a length: each part of it is a message, too.
+  const headers = callHeaders(getPaymentPath, { "content-type": "application/proto" });
+  for (const [name, leave] of Object.entries(ways)) {
+    for (const flags of [0, flag.endStream]) {
+      for (const isSlow of flags === 0 ? [false, true] : [true]) {
+        const began = Promise.withResolvers<void>();
+        const left = Promise.withResolvers<void>();
+        await using started = await start(answers, {
+          report: reportTo({ rpcBegan: () => began.resolve() }),
+          identify: async () => {
+            if (isSlow) await left.promise;
+            return caller;
+          },
+        });
+        const peer = await h2Peer(started.port);
+        t.after(() => peer.socket.destroy());
+        peer.send(frame(frameType.headers, flag.endHeaders, 1, headers));
+        peer.send(frame(frameType.data, flags, 1, Uint8Array.of(0x0a, 1, 0x78)));
+        await began.promise;
+        await leave(peer);
+        left.resolve();
+        await started.logged(({ code }) => code !== undefined);
+        assert.deepEqual(
+          [started.calls, started.records[0]?.code],
+          [[], "CANCELLED"],
+          `${name}, ${flags === 0 ? "half a" : "a whole"} request, ${isSlow ? "slow" : "quick"}`,
+        );
+      }
+    }
+  }
+});
+
+test("calls that are to be told to send their bodies, when their connection ends, are cancelled", async () => {
+  const gate = Promise.withResolvers<void>();
+  const identify = () => gate.promise.then(() => caller);
+  let began = 0;
+  const report = reportTo({ rpcBegan: () => void began++ });
+  await using started = await start(answers, { identify, report });
+  const peer = await h2Peer(started.port);
+  const headers = callHeaders(getPaymentPath, { expect: "100-continue" });
+  // More than leave in one turn of the event loop.
+  for (let n = 0; n < 90; n++) {
+    peer.send(frame(frameType.headers, flag.endHeaders, 2 * n + 1, headers));
+  }
+  await until(() => began === 90);
+  await once(peer.socket.end(), "close");
+  gate.resolve();
+  await until(() => started.records.length >= 90);
+  assert.deepEqual(new Set(started.records.map(({ code }) => code)), new Set(["CANCELLED"]));
 });
 
 test("a connection that stays silent, or stops within the preface, is cut", async (t) => {
