@@ -147,7 +147,8 @@ export function headOfHttp2(
     },
     body,
     proceed() {
-      if (headers.expect === "100-continue") stream.additionalHeaders({ ":status": 100 });
+      if (headers.expect !== "100-continue" || head.isGone()) return;
+      stream.additionalHeaders({ ":status": 100 });
     },
     async receive(limits) {
       head.proceed();
