@@ -67,11 +67,7 @@ export function SubjectPage(props: {
               {first && <strong>{amountOf(first)}</strong>}
             </p>
             <Next history={value} nowMs={nowMs} settings={settings} kind={kind} />
-            <Actions
-              {...{ client, account, subject, settings, budget }}
-              history={value}
-              done={again}
-            />
+            <Actions {...{ client, account, subject, budget }} history={value} done={again} />
           </>
         )}
         <Problem text={problem} old={value !== undefined} />
@@ -189,18 +185,15 @@ function Actions(props: {
   client: Client;
   account: string;
   subject: Subject;
-  settings: ReconcilerSettings;
   budget: BudgetStatus | undefined;
   history: History;
   done: () => void;
 }) {
-  const { client, account, subject, settings, budget, history, done } = props;
+  const { client, account, subject, budget, history, done } = props;
   const { kind, externalId } = subject;
   const [asked, setAsked] = useState<Action>();
   const [told, setTold] = useState("");
-  const isDue =
-    settings.afterMs !== undefined &&
-    history.calls.some(({ nextLookMs }) => nextLookMs !== undefined);
+  const isDue = history.calls.some(({ nextLookMs }) => nextLookMs !== undefined);
   const offered = (["look-up", "resend-callback"] as const).filter((action) =>
     action === "look-up" ? isDue || kind === "payout" : kind === "payment",
   );

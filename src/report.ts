@@ -208,11 +208,15 @@ export interface Observations {
   probed: OfAccount & { readonly lookupMethod: string; readonly outcome: string };
   /** A call was not settled in time: an operator has to look. */
   givenUp: MoneyCall & { readonly startedAtMs: number };
-  /** Counts of the unsettled calls, every 5 s from the replica that reconciles. */
+  /** Counts of the unsettled calls; undefined: the store is unreachable. */
   unsettled: OfAccount & {
-    readonly unknown: number;
-    readonly pending: number;
-    readonly oldestUnknownMs?: number | undefined;
+    readonly calls:
+      | {
+          readonly unknown: number;
+          readonly pending: number;
+          readonly oldestUnknownMs?: number;
+        }
+      | undefined;
   };
   /** A round of the reconciler failed; the next one follows. */
   reconcileFailed: OfAccount & { readonly error: unknown };

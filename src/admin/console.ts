@@ -69,13 +69,15 @@ export function createConsole(options: ConsoleOptions) {
       historyOf(ledger, account, kind, externalId),
       openCallsOf(ledger, account, kind, externalId),
     ]);
-    return { ...history, calls: calls.map(openCallView) };
+    return { ...history, calls: calls.map(openCall) };
   }
+
+  const openCall = (intent: Intent) => openCallView(intent, reconciler.afterMs !== undefined);
 
   /** Calls that move money whose outcome is unknown, or whose payment is pending. */
   async function calls(account: string): Promise<Calls> {
     const { intents: open, total } = await ledger.unsettled(account, maxOpenCalls);
-    return { nowMs: Date.now(), total, calls: open.map(openCallView) };
+    return { nowMs: Date.now(), total, calls: open.map(openCall) };
   }
 
   type View = (operator: Operator, query: URLSearchParams) => unknown;
@@ -143,7 +145,7 @@ const historyQuery = z.object({
   external_id: z.string().min(1).max(1_000),
 });
 
-function openCallView(intent: Intent): OpenCall {
+function openCallView(intent: Intent, isReconciled: boolean): OpenCall {
   const { id, method, kind, externalId, state, startedAtMs, checks, notFound, needsOperator } =
     intent;
   return {
@@ -151,7 +153,7 @@ function openCallView(intent: Intent): OpenCall {
     kind: kinds[kind].name,
     // A `running` call is listed only after its lease ended: its replica is gone.
     state: state === "pending" ? "pending" : "unknown",
-    nextLookMs: intent.needsOperator ? undefined : intent.dueMs,
+    nextLookMs: isReconciled && !needsOperator ? intent.dueMs : undefined,
   };
 }
 

@@ -110,8 +110,12 @@ export function createAdminListener(
       const redis = stores.redisHealth?.();
       if (redis) report("redisState", redis);
       const counted = names.map(async (account) => {
-        const waiting = await ledger.letters.countDeadLetters(account).catch(() => undefined);
+        const [waiting, calls] = await Promise.all([
+          ledger.letters.countDeadLetters(account).catch(() => undefined),
+          ledger.stats(account).catch(() => undefined),
+        ]);
         report("deadLetters", { account, waiting });
+        report("unsettled", { account, calls });
       });
       await Promise.all(counted);
     },

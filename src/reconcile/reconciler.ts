@@ -74,7 +74,6 @@ async function reconcile(
    * each time.
    */
   let restMs = 0;
-  let statsAtMs = -Infinity;
   /** When the reconciler began, by the store's clock. */
   let sinceMs: number | undefined;
 
@@ -96,11 +95,6 @@ async function reconcile(
   /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
   async function round(): Promise<number> {
     sinceMs ??= ledger.nowMs(account);
-    const now = performance.now();
-    if (now > statsAtMs + statsEveryMs) {
-      statsAtMs = now;
-      report("unsettled", { account, ...(await ledger.stats(account)) });
-    }
     const due = await ledger.due(account, batch);
     let left = batch;
     for (const intent of due) {
@@ -223,8 +217,6 @@ const batch = 10;
 
 /** The reconciler's lease: after a replica dies, the others wait this long at most. */
 const leaseMs = 10_000;
-
-const statsEveryMs = 5_000;
 
 /** The pause while too little of the rate budget is left. */
 const spareMs = 500;

@@ -80,7 +80,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
   );
   const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   const loggedLocks = new Set<string>();
-  const forgetting = new Map<string, NodeJS.Timeout>();
   return {
     callback({ verdict, account = "", resource = "", error, ...received }) {
       const { durationMs, traceparent, ...rest } = received;
@@ -149,15 +148,12 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
         "not settled within RECONCILE_GIVE_UP: an operator has to look it up at the payments service",
       );
     },
-    unsettled({ account, unknown, pending, oldestUnknownMs }) {
-      const set = (ofUnknown?: number, ofPending?: number, ageMs?: number) => {
-        openCalls.set({ account, state: "unknown" }, ofUnknown);
-        openCalls.set({ account, state: "pending" }, ofPending);
-        oldestUnknown.set({ account }, ageMs === undefined ? undefined : ageMs / 1_000);
-      };
-      set(unknown, pending, oldestUnknownMs === undefined ? 0 : Date.now() - oldestUnknownMs);
-      clearTimeout(forgetting.get(account));
-      forgetting.set(account, setTimeout(set, unsettledLastMs).unref());
+    unsettled({ account, calls }) {
+      openCalls.set({ account, state: "unknown" }, calls?.unknown);
+      openCalls.set({ account, state: "pending" }, calls?.pending);
+      const nowMs = Date.now();
+      const ageMs = calls && nowMs - (calls.oldestUnknownMs ?? nowMs);
+      oldestUnknown.set({ account }, ageMs === undefined ? undefined : ageMs / 1_000);
     },
     reconcileFailed: ({ account, error }) =>
       repeated.add(
@@ -177,9 +173,6 @@ function named<About extends { readonly externalId?: string }>(about: About): Ab
   const { externalId } = about;
   return externalId === undefined ? about : { ...about, externalId: loggedId(externalId) };
 }
-
-/** Without new counts for this long, another replica reconciles the account and reports them. */
-const unsettledLastMs = 60_000;
 
 /**
  * Verdicts whose records are limited: anyone can cause them, in any number; and while the store is

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { test } from "node:test";
+import { Code } from "@connectrpc/connect";
+import type { Calls } from "../../src/admin/console-api.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import type { LogLevel } from "../../src/report.ts";
@@ -50,6 +52,22 @@ test("refused credentials show in the metrics and count as an internal error", {
   t.mock.method(performance, "now", () => now.call(performance) + 60_000);
   const later = await scrapeOf(gateway);
   assert.equal(later.value("ready", {}), 1, "only further calls can show that they are accepted");
+});
+
+test("an unknown outcome that nobody looks up is counted, and no look-up is told", async (t) => {
+  const gateway = closing(t, await startBefore(createServer(status(500)), alone));
+  const open = { account, state: "unknown" };
+  assert.equal((await scrapeOf(gateway)).value("money_calls_open", open), 0);
+  const pay = clientOf(PaymentService, gateway).createPayment(hostedPayment("order-1"));
+  await assert.rejects(pay, { code: Code.Unknown });
+  const { value } = await scrapeOf(gateway);
+  assert.equal(value("money_calls_open", open), 1);
+  assert.ok((value("money_calls_oldest_unknown_seconds", { account }) ?? 0) > 0);
+  const { calls } = (await (await fetch(`${gateway.adminUrl}/api/calls`)).json()) as Calls;
+  assert.deepEqual(
+    calls.map(({ externalId, nextLookMs }) => [externalId, nextLookMs]),
+    [["order-1", undefined]],
+  );
 });
 
 test("an external_id that may be a card number is masked in every record, and a long one cut", () => {
