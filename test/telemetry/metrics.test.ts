@@ -4,13 +4,15 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { version } from "../../src/version.ts";
 import { clientOf, graphql, sendCallback } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
 import { type Expression, faultsOf } from "./promql.ts";
-import { scrapeOf, scrapeUntil } from "./scrape.ts";
+import { readScrape, scrapeOf, scrapeUntil } from "./scrape.ts";
 import { startWorkedGateway } from "./worked-gateway.ts";
 
 const worked = ofSuite(startWorkedGateway);
@@ -298,6 +300,23 @@ const sources = readdirSync(directory)
   .filter((name) => name.endsWith(".ts"))
   .map((name) => readFileSync(new URL(name, directory), "utf8"))
   .join("\n");
+
+test("an alert on a first increase sees it, also of a series that begins with it", async () => {
+  // `increase` of a series that was not there before is 0.
+  const { metrics } = createTelemetry(createLogger("silent"), [account]);
+  const { samples } = readScrape(await metrics.registry.metrics());
+  const blind = rules.filter(({ expr }) =>
+    [...expr.matchAll(/(?:increase|rate)\((\w+)[^)]*\)\) > 0/g)].some(
+      ([, counter = ""]) =>
+        !samples.some(({ name }) => name === counter) &&
+        !expr.includes(`(${counter} unless ${counter} offset 1h) > 0`),
+    ),
+  );
+  assert.deepEqual(
+    blind.map(({ alert }) => alert),
+    [],
+  );
+});
 
 test("dashboard panels do not overlap, and legends use labels that their query keeps", () => {
   const { panels, templating } = dashboard;
