@@ -306,7 +306,7 @@ test("an alert on a first increase sees it, also of a series that begins with it
   const { metrics } = createTelemetry(createLogger("silent"), [account]);
   const { samples } = readScrape(await metrics.registry.metrics());
   const blind = rules.filter(({ expr }) =>
-    [...expr.matchAll(/(?:increase|rate)\((\w+)[^)]*\)\) > 0/g)].some(
+    [...expr.matchAll(/(?:increase|rate)\((\w+)[^)]*\)\) > 0(?![.\d])/g)].some(
       ([, counter = ""]) =>
         !samples.some(({ name }) => name === counter) &&
         !expr.includes(`(${counter} unless ${counter} offset 1h) > 0`),
