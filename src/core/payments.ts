@@ -83,8 +83,8 @@ export function paymentCases(context: Context) {
         isAnother(payment)
           ? undefined
           : paymentEntry(payment, {
-              ...{ source: EventSource.RESPONSE, externalId, operation },
-              ...(!confirms && { held, call }),
+              ...{ source: EventSource.RESPONSE, externalId, operation, call },
+              ...(!confirms && { held }),
             }),
       // Without its checkout page nobody could pay, and whoever leaves that page may begin anew.
       goesOn: (payment) => !isAnother(payment) && Boolean(payment.action?.value),

@@ -29,7 +29,7 @@ export interface EntryOptions {
   readonly operation?: PaymentOperation;
   /** Whether the payment was made with `confirm: false`; absent if this gateway did not make it. */
   readonly held?: boolean;
-  /** The id of the answered call. A failure is an entry then even if it names no payment. */
+  /** The id of the answered call. An end is an entry then even if it names no payment. */
   readonly call?: string;
   /** Stands in for a missing operation_id, to distinguish final states of one operation. */
   readonly attempt?: string;
@@ -131,9 +131,10 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
   const unread = unreadFieldsOf(read.resource.value);
   const { unrecognized } = read.resource.value;
   const { kind, externalId, subjectId = "", operation, status, statusCode, rank } = read;
-  const isNamelessFailure = subjectId === "" && status === "failure" && call !== undefined;
-  if (!externalId || (subjectId === "" && !isNamelessFailure)) return undefined;
-  const attempt = isNamelessFailure ? call : options.attempt;
+  // That a payment is held could not be kept for its callback, which names it.
+  const isKept = rank === 2 && !(status === "success" && options.held);
+  if (!externalId || (subjectId === "" && !(call && isKept))) return undefined;
+  const attempt = subjectId === "" ? call : options.attempt;
   const event = create(EventSchema, {
     kind,
     externalId,

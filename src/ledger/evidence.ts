@@ -81,9 +81,9 @@ export function markOf(
   method: MoneyMethod,
   { subjectId, operationId = "" }: { readonly subjectId: string; readonly operationId?: string },
 ): string {
+  if (subjectId === "") return namelessMark(method);
   // A confirmation has the id of the payment that it confirms.
-  if (method === "ConfirmPayment") return `confirm ${operationId || subjectId}`;
-  return subjectId || namelessMark(method);
+  return method === "ConfirmPayment" ? `confirm ${operationId || subjectId}` : subjectId;
 }
 
 /** The mark of a call that was refused. The service may still report its failure. */

@@ -19,7 +19,9 @@ import type { Fact, Facts } from "./log.ts";
  * @param callIsOpen whether a money-moving call is open, in addition to what the log shows
  */
 export function paymentState({ operations, held }: Facts, callIsOpen = false): PaymentState {
-  const paying = operations.filter(({ operation }) => payingOperations.has(operation));
+  const paying = operations.filter(
+    (fact) => payingOperations.has(fact.operation) && !isNamedElsewhere(fact, operations),
+  );
   const refunds = operations.filter((fact) => fact.operation === "refund" && succeeded(fact));
   const cancels = operations.filter((fact) => fact.operation === "cancel" && succeeded(fact));
   const cancelsAll = cancels.some(
@@ -142,6 +144,12 @@ const payingValues: ReadonlySet<PaymentOperation> = new Set([
 
 function succeeded({ status }: Fact): boolean {
   return status === "success";
+}
+
+/** An answer that named no payment tells of the one that succeeded, which counts once. */
+function isNamedElsewhere({ subjectId, operation }: Fact, all: readonly Fact[]): boolean {
+  const isNamed = (one: Fact) => one.subjectId !== "" && one.operation === operation;
+  return subjectId === "" && all.some((one) => isNamed(one) && succeeded(one));
 }
 
 function isOpenCall({ operation, rank }: Fact): boolean {

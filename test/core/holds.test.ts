@@ -139,8 +139,6 @@ for (const [what, told] of [
   ["is about a cancellation", { ...succeeded("p-1"), operation: PaymentOperation.CANCEL }],
   ["is about a look-up", { ...succeeded("p-1"), operation: PaymentOperation.LOOKUP }],
   ["is about a confirmation", { ...succeeded("p-1"), operation: PaymentOperation.CONFIRM }],
-  ["names no payment, and says success", { details: { status: SUCCESS } }],
-  ["names no payment, and says is_success", { isSuccess: true }],
   ["names no payment, and says pending", { details: { status: PENDING } }],
 ] as const) {
   test(`an answer that ${what} leaves the outcome of a payment unknown`, async () => {
@@ -183,14 +181,32 @@ test("an answer about a held payment leaves the outcome of its confirmation unkn
   assert.equal((await rig().confirm(does)).state, PaymentState.PAID);
 });
 
-test("an answer that a payment failed is over, even if it names no payment", async () => {
-  const { pay, callback, operations, state } = rig();
+test("an answer that says how the payment ended is understood, even if it names none", async () => {
+  const details = { status: SUCCESS, amount: "10.00", currency: "UAH" };
+  for (const told of [{ details }, { details, isSuccess: true }]) {
+    const { pay, confirm, callback, operations, state } = rig();
+    assert.equal((await pay(true, async () => told)).state, PaymentState.PAID);
+    assert.deepEqual(await operations(), ["payment undefined success "]);
+    await callback({ status: "success" });
+    await callback({ operation: "refund", operationId: "r-1", status: "success" });
+    assert.equal(await state(), "REFUNDED");
+    assert.equal((await confirm(async () => told)).state, PaymentState.REFUNDED);
+  }
+  const failing = rig();
   const fails = async () => ({ details: { status: FAILURE, statusCode: "insufficient_funds" } });
   for (const _ of ["first", "second"]) {
-    assert.equal((await pay(true, fails)).state, PaymentState.FAILED);
-    assert.equal(await state(), "FAILED");
+    assert.equal((await failing.pay(true, fails)).state, PaymentState.FAILED);
+    assert.equal(await failing.state(), "FAILED");
   }
-  assert.deepEqual(await operations(), ["payment undefined failure insufficient_funds"]);
+  assert.deepEqual(await failing.operations(), ["payment undefined failure insufficient_funds"]);
+});
+
+test("a hold whose answer names no payment is AUTHORIZED once its callback does", async () => {
+  const { pay, callback, state } = rig();
+  await assert.rejects(
+    pay(false, async () => ({ details: { status: SUCCESS } })),
+    isUnknown,
+  );
   await callback({ status: "success" });
-  assert.equal(await state(), "PAID");
+  assert.equal(await state(), "AUTHORIZED");
 });
