@@ -166,12 +166,13 @@ async function declinedConfirmation(
   said: UpstreamError,
 ): Promise<Entry | undefined> {
   const paymentId = said.paymentId || (await successOf(context, account, externalId));
+  if (!paymentId) return undefined;
   const payment = create(PaymentSchema, {
     externalId,
     isSuccess: false,
     operation: PaymentOperation.CONFIRM,
     details: {
-      ...(paymentId && { paymentId }),
+      paymentId,
       status: PaymentStatus.FAILURE,
       ...(said.code && { statusCode: said.code }),
       ...(said.message && { statusDescription: said.message }),

@@ -29,9 +29,12 @@ export interface EntryOptions {
   readonly operation?: PaymentOperation;
   /** Whether the payment was made with `confirm: false`; absent if this gateway did not make it. */
   readonly held?: boolean;
-  /** The id of the answered call. An end is an entry then even if it names no payment. */
+  /** The id of the answered call; it is the `attempt` of an answer that names no payment. */
   readonly call?: string;
-  /** Stands in for a missing operation_id, to distinguish final states of one operation. */
+  /**
+   * Stands in for a missing operation_id, to distinguish final states of one operation, and for the
+   * name of the payment in the entry of an end.
+   */
   readonly attempt?: string;
 }
 
@@ -106,10 +109,8 @@ export function successEntry(
     },
   });
   const source = EventSource.RECONCILIATION;
-  const told = paymentEntry({ ...payment, id: paymentId || id }, { source });
+  const told = paymentEntry(payment, { source, ...(!paymentId && { attempt: id }) });
   if (!told) throw new Error("an entry needs an external_id");
-  told.event.resource = { case: "payment", value: payment };
-  if (!paymentId) delete told.event.paymentId;
   return told;
 }
 
@@ -131,10 +132,10 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
   const unread = unreadFieldsOf(read.resource.value);
   const { unrecognized } = read.resource.value;
   const { kind, externalId, subjectId = "", operation, status, statusCode, rank } = read;
-  // That a payment is held could not be kept for its callback, which names it.
-  const isKept = rank === 2 && !(status === "success" && options.held);
-  if (!externalId || (subjectId === "" && !(call && isKept))) return undefined;
-  const attempt = subjectId === "" ? call : options.attempt;
+  const attempt = options.attempt ?? (subjectId === "" ? call : undefined);
+  // That a payment is held must be kept under its name: its callback does not say so.
+  const isEnd = rank === 2 && !(status === "success" && options.held);
+  if (!externalId || (subjectId === "" && !(attempt && isEnd))) return undefined;
   const event = create(EventSchema, {
     kind,
     externalId,

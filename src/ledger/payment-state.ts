@@ -35,8 +35,9 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
   );
   const confirmed = authorized.filter(({ operation }) => operation === "confirm");
   // A confirmation may be for less than the held amount, so only confirmed amounts count.
-  const moved =
-    confirmed.length > 0 ? confirmed : authorized.filter((fact) => !(fact.held ?? held));
+  const isHeld = ({ held: own, operation }: Fact) =>
+    own ?? operations.find((one) => isNameless(one) && one.operation === operation)?.held ?? held;
+  const moved = confirmed.length > 0 ? confirmed : authorized.filter((fact) => !isHeld(fact));
   const isOpen = callIsOpen || operations.some(isOpenCall);
 
   if (authorized.length > 0 && refunds.length > 0) {
@@ -147,9 +148,13 @@ function succeeded({ status }: Fact): boolean {
 }
 
 /** An answer that named no payment tells of the one that succeeded, which counts once. */
-function isNamedElsewhere({ subjectId, operation }: Fact, all: readonly Fact[]): boolean {
-  const isNamed = (one: Fact) => one.subjectId !== "" && one.operation === operation;
-  return subjectId === "" && all.some((one) => isNamed(one) && succeeded(one));
+function isNamedElsewhere(fact: Fact, all: readonly Fact[]): boolean {
+  const isIt = (one: Fact) => !isNameless(one) && one.operation === fact.operation;
+  return isNameless(fact) && all.some((one) => isIt(one) && succeeded(one));
+}
+
+function isNameless({ subjectId }: Fact): boolean {
+  return subjectId === "";
 }
 
 function isOpenCall({ operation, rank }: Fact): boolean {

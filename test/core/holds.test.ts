@@ -202,11 +202,10 @@ test("an answer that says how the payment ended is understood, even if it names 
 });
 
 test("a hold whose answer names no payment is AUTHORIZED once its callback does", async () => {
-  const { pay, callback, state } = rig();
-  await assert.rejects(
-    pay(false, async () => ({ details: { status: SUCCESS } })),
-    isUnknown,
-  );
+  const { pay, confirm, callback, state } = rig();
+  const told = async () => ({ details: { status: SUCCESS } });
+  await assert.rejects(pay(false, told), isUnknown);
   await callback({ status: "success" });
   assert.equal(await state(), "AUTHORIZED");
+  assert.equal((await confirm(told)).state, PaymentState.PAID);
 });

@@ -230,6 +230,8 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
     "p1 success confirm o1; a lost confirm; p1 pending confirm o2; open a pending; p1 success confirm o2; open ",
   "a call whose answer named no payment continues as the payment that arrives":
     "a runs; a vague; a?; p1 pending; open a pending; p1 failure; open ",
+  "a payment that is said to be paid counts once, as its callback names it":
+    "a lost; said paid; open ; state PAID; p1 success payment o1 10.00; p1 success refund o2 10.00; state REFUNDED",
   "a failure that may be that of either of two lost calls ends neither, until one is answered":
     "a lost; b lost; p2 failure; open a unknown, b unknown; state UNKNOWN; b answered p2; open a unknown; p1 failure; open ",
 };

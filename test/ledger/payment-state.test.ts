@@ -87,6 +87,8 @@ const payments: readonly (readonly [operations: string, state: keyof typeof Paym
   ["payment:success @, payment:success, cancel:success", "CANCELLED"],
   ["payment:success @, payment:failure", "PAID"],
   ["payment:success held, confirm:success @", "PAID"],
+  ["payment:success held @, payment:success", "AUTHORIZED"],
+  ["payment:success held @, payment:success taken", "PAID"],
   ["payment:success, refund:success 5.00, refund:success 5.00 USD", "PARTIALLY_REFUNDED"],
   ["payment:success ?, refund:success", "PARTIALLY_REFUNDED"],
   ["refund:success", "PARTIALLY_REFUNDED"],
