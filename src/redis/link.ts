@@ -176,8 +176,11 @@ function addressOfNode({ options: { host, port } }: Redis): string {
 
 /** Whether a connection failed because nobody is there: it was refused, closed or could not be made. */
 export function isGone(error: unknown): boolean {
-  return gone.test(systemCode(error) ?? "");
+  // A host may have several addresses, not all of which this machine can use.
+  const failures: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+  return failures.some((failure) => gone.test(systemCode(failure) ?? ""));
 }
 
 /** Not those of TLS, nor of this machine, such as too many open files. */
-const gone = /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ENOTFOUND|EAI_AGAIN|E(HOST|NET)(UNREACH|DOWN))$/;
+const gone =
+  /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ENOTFOUND|EAI_[A-Z]+|E(HOST|NET)(UNREACH|DOWN))$/;

@@ -174,11 +174,13 @@ class Socket extends EventEmitter {
 }
 
 describe("a link, by what became of its last connection", () => {
+  const failing = (code: string) => Object.assign(new Error(), { code });
   const ends: Readonly<Record<string, (socket: Socket) => void>> = {
-    refused: (socket) => socket.emit("error", Object.assign(new Error(), { code: "ECONNREFUSED" })),
-    late: (socket) => socket.emit("error", Object.assign(new Error(), { code: "ETIMEDOUT" })),
-    "not possible here": (socket) =>
-      socket.emit("error", Object.assign(new Error(), { code: "EMFILE" })),
+    refused: (socket) => socket.emit("error", failing("ECONNREFUSED")),
+    "refused at the address that is of use here": (socket) =>
+      socket.emit("error", new AggregateError([failing("EADDRNOTAVAIL"), failing("ECONNREFUSED")])),
+    late: (socket) => socket.emit("error", failing("ETIMEDOUT")),
+    "not possible here": (socket) => socket.emit("error", failing("EMFILE")),
     "accepted and closed": (socket) => {
       socket.emit("connect");
       socket.emit("end");
@@ -186,7 +188,7 @@ describe("a link, by what became of its last connection", () => {
     "silent in the handshake of TLS": (socket) => socket.emit("connect"),
     "closed by TLS": (socket) => {
       socket.emit("connect");
-      socket.emit("error", Object.assign(new Error(), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" }));
+      socket.emit("error", failing("DEPTH_ZERO_SELF_SIGNED_CERT"));
     },
     "silent until it was given up": (socket) => {
       socket.emit("connect");
@@ -199,6 +201,7 @@ describe("a link, by what became of its last connection", () => {
   };
   for (const [is, ...connections] of [
     ["away", "refused"],
+    ["away", "refused at the address that is of use here"],
     ["away", "late"],
     ["away", "accepted and closed"],
     ["away", "answered", "late"],
