@@ -1,9 +1,8 @@
 import { GatewayError } from "../errors.ts";
 import { systemCode } from "../net/system-errors.ts";
 import type { RedisClient } from "./connect.ts";
-import { RedisTimeout, within } from "./deadline.ts";
+import { RedisTimeout, readyWithin, within } from "./deadline.ts";
 import { linkOf } from "./link.ts";
-import { readyWithin } from "./ready.ts";
 
 /** How long Redis may take to answer a command that does not block, in milliseconds. */
 const answerMs = 1_000;

@@ -1,3 +1,5 @@
+import type { Cluster, Redis } from "ioredis";
+
 /** Thrown when Redis did not answer in time. The command may have run all the same. */
 export class RedisTimeout extends Error {
   override readonly name = "RedisTimeout";
@@ -36,3 +38,17 @@ export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
 
 /** A timer that is late by this much means that the process was blocked, in milliseconds. */
 const stallMs = 50;
+
+/** Resolves when the connection is ready for commands, or after `ms` if it is not: never rejects. */
+export function readyWithin(ms: number, client: Redis | Cluster): Promise<void> {
+  if (client.status === "ready") return Promise.resolve();
+  return new Promise((resolve) => {
+    const go = () => {
+      client.off("ready", go);
+      clearTimeout(timer);
+      resolve();
+    };
+    const timer = setTimeout(go, ms).unref();
+    client.on("ready", go);
+  });
+}

@@ -1,10 +1,9 @@
 import { Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { repeat } from "../net/timer.ts";
-import { within } from "./deadline.ts";
+import { readyWithin, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { isGone } from "./link.ts";
-import { readyWithin } from "./ready.ts";
 
 /** The address of a Redis server as the Sentinels write it: `host:port`. */
 export type ServerAddress = string;

@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import type { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
 import { connectRedis } from "../../src/redis/connect.ts";
-import { readyWithin } from "../../src/redis/ready.ts";
+import { readyWithin } from "../../src/redis/deadline.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { closing } from "../of-suite.ts";

@@ -1,8 +1,7 @@
 import type { RedisClient } from "../../redis/connect.ts";
-import { RedisTimeout } from "../../redis/deadline.ts";
+import { RedisTimeout, readyWithin } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 import { connectionOf } from "../../redis/link.ts";
-import { readyWithin } from "../../redis/ready.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Priority, RateLimitStatus, TokenBucketOptions } from "../bucket.ts";
 import type { Clock } from "../clock.ts";

@@ -3,7 +3,7 @@ import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
 import { until } from "../../until.ts";
 import type { Gateway } from "./gateways.ts";
 import { clients, type LinkMode, others, type Party } from "./link.ts";
-import { type Node, replicasOf, type Topology } from "./topologies.ts";
+import { logKey, type Node, replicasOf, type Topology } from "./topologies.ts";
 
 /** What runs beside Redis. */
 export interface Beside {
@@ -68,6 +68,50 @@ const killAndRestart: Fault = async (topology) => {
   await server.start();
 };
 
+/** Servers forget the scripts, as one that was just promoted does not know them. */
+const flushScripts: Fault = async ({ nodes }, random) => {
+  for (let round = 0; round < 10; round++) {
+    for (const { server } of nodes) await server.command("SCRIPT", "FLUSH");
+    await delay(random() * 300);
+  }
+};
+
+/** The servers refuse the password of one gateway, which must not take them for away. */
+const refuse: Fault = async ({ nodes }) => {
+  for (const { server } of nodes) {
+    await server.command("ACL", "SETUSER", "gateway-1", "off");
+    await server.command("CLIENT", "KILL", "USER", "gateway-1");
+  }
+  await delay(3_000);
+  for (const { server } of nodes) await server.command("ACL", "SETUSER", "gateway-1", "on");
+};
+
+/** An operator moves the slot of the account, key by key, to another primary of the cluster. */
+const moveSlot: Fault = async (topology) => {
+  const from = await topology.primary();
+  const slot = Number(await from.server.command("CLUSTER", "KEYSLOT", logKey));
+  const primaries: Node[] = [];
+  for (const node of topology.nodes) {
+    const [role] = (await node.server.command("ROLE")) as [string];
+    if (role === "master") primaries.push(node);
+  }
+  const to = primaries.find((node) => node !== from) as Node;
+  const idOf = async ({ server }: Node) => String(await server.command("CLUSTER", "MYID"));
+  await to.server.command("CLUSTER", "SETSLOT", slot, "IMPORTING", await idOf(from));
+  await from.server.command("CLUSTER", "SETSLOT", slot, "MIGRATING", await idOf(to));
+  for (;;) {
+    const keys = await from.server.command("CLUSTER", "GETKEYSINSLOT", slot, 50);
+    if ((keys as string[]).length === 0) break;
+    const place = ["127.0.0.1", to.server.port, "", 0, 5_000] as const;
+    await from.server.command("MIGRATE", ...place, "KEYS", ...(keys as string[]));
+    await delay(20);
+  }
+  // The new owner first: it tells the others, by an epoch of its own.
+  for (const { server } of [to, from, ...primaries]) {
+    await server.command("CLUSTER", "SETSLOT", slot, "NODE", await idOf(to));
+  }
+};
+
 /** One gateway dies while some of its calls wait for the service, and another one starts in its place. */
 const killGateway: Fault = async (_, random, { gateways, upstream }) => {
   const answer = upstream.hold();
@@ -108,6 +152,8 @@ const alone: Readonly<Record<string, Fault>> = {
     await server.command("CONFIG", "SET", "maxmemory", "0");
   },
   "a gateway killed": killGateway,
+  "scripts flushed again and again": flushScripts,
+  "one gateway refused": refuse,
 };
 
 /** Faults of sets with replicas. */
@@ -136,6 +182,8 @@ const replicated: Readonly<Record<string, Fault>> = {
     await delay(3_000);
     await kill(topology, ...given);
   },
+  "scripts flushed again and again": flushScripts,
+  "one gateway refused": refuse,
 };
 
 const sentinel: Readonly<Record<string, Fault>> = {
@@ -171,6 +219,7 @@ const cluster: Readonly<Record<string, Fault>> = {
     bus?.set("cut");
     await delay(5_000);
   },
+  "slot moved": moveSlot,
 };
 
 /** Faults by topology and name. */

@@ -41,7 +41,7 @@ export interface Topology {
 
 export const gateways = [0, 1, 2] as const;
 /** In a cluster, the node that owns this key counts as the primary. */
-const logKey = "rig:{default}:log";
+export const logKey = "rig:{default}:log";
 
 const durable: Settings = [
   ["appendonly", "yes"],
