@@ -15,28 +15,24 @@ export type Script = ReturnType<typeof loadScript>;
 export function loadScript(...files: readonly URL[]) {
   const lua = files.map((file) => readFileSync(file, "utf8")).join("\n");
   const sha = createHash("sha1").update(lua).digest("hex");
+  async function sent(send: (command: "evalsha" | "eval", script: string) => Promise<unknown>) {
+    try {
+      return await send("evalsha", sha);
+    } catch (error) {
+      if (!isUnknown(error)) throw error;
+      return await send("eval", lua);
+    }
+  }
   return {
     /**
      * One round trip; two when the server does not know the script yet, as after its restart. All
      * keys must share a slot. There is no deadline here: see `within`.
      */
-    async run(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown> {
-      try {
-        return await client.evalsha(sha, keys.length, ...keys, ...args);
-      } catch (error) {
-        if (!isUnknown(error)) throw error;
-        return await client.eval(lua, keys.length, ...keys, ...args);
-      }
-    },
+    run: (client: RedisClient, keys: readonly string[], args: Args): Promise<unknown> =>
+      sent((command, text) => client[command](text, keys.length, ...keys, ...args)),
     /** The same, with each text of the answer as a Buffer. */
-    async runBuffer(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown> {
-      try {
-        return await client.callBuffer("evalsha", sha, keys.length, ...keys, ...args);
-      } catch (error) {
-        if (!isUnknown(error)) throw error;
-        return await client.callBuffer("eval", lua, keys.length, ...keys, ...args);
-      }
-    },
+    runBuffer: (client: RedisClient, keys: readonly string[], args: Args): Promise<unknown> =>
+      sent((command, text) => client.callBuffer(command, text, keys.length, ...keys, ...args)),
     /**
      * Adds the script to a pipeline: its text if `asText`, else only its digest. For a digest that it
      * does not know yet the server answers an error that `isUnknown` recognizes.

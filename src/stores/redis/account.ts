@@ -68,10 +68,10 @@ export class RedisAccount implements AccountKernel {
   readonly #options: RedisAccountOptions;
   #aheadMs = -Infinity;
   #feed: RedisFeed | undefined;
-  #settling: Promise<void> | undefined;
-  #nextSettling: Promise<void> | undefined;
-  #showing: Promise<void> | undefined;
-  #nextShowing: { readonly epoch: string; id: string; shown: Promise<void> } | undefined;
+  readonly #settling = new Rounds();
+  readonly #showing = new Rounds();
+  /** The last event that the next round lets readers see. */
+  #toShow: { readonly epoch: string; readonly id: string } | undefined;
 
   constructor(options: RedisAccountOptions) {
     this.#options = options;
@@ -306,40 +306,27 @@ export class RedisAccount implements AccountKernel {
    * @throws GatewayError UNAVAILABLE when they do not
    */
   #settle(): Promise<void> {
-    // A run that is under way may have begun before the latest event was stored: wait for the next.
-    this.#nextSettling ??= (this.#settling ?? Promise.resolve())
-      .catch(() => {})
-      .then(async () => {
-        this.#settling = this.#nextSettling;
-        this.#nextSettling = undefined;
-        const { writer, keys } = this.#options;
-        const on = [keys.log, keys.events];
-        const answer = await writer.run(scripts.touchLog, on, [newEpoch()]);
-        await this.#show(...(answer as [epoch: string, id: string]));
-      });
-    return this.#nextSettling;
+    return this.#settling.next(async () => {
+      const { writer, keys } = this.#options;
+      const on = [keys.log, keys.events];
+      const answer = await writer.run(scripts.touchLog, on, [newEpoch()]);
+      await this.#show(...(answer as [epoch: string, id: string]));
+    });
   }
 
-  /** Moves the watermark, one request at a time: calls that arrive meanwhile share the next request. */
+  /** Moves the watermark. */
   #show(epoch: string, id: string): Promise<void> {
-    const next = this.#nextShowing;
-    if (next?.epoch === epoch) {
-      if (cursorOf(id, epoch) > cursorOf(next.id, epoch)) next.id = id;
-      return next.shown;
-    }
-    const showing = { epoch, id, shown: Promise.resolve() };
-    showing.shown = (this.#showing ?? Promise.resolve())
-      .catch(() => {})
-      .then(async () => {
-        if (this.#nextShowing === showing) this.#nextShowing = undefined;
-        const { client, keys } = this.#options;
-        const on = [keys.log, keys.events];
-        const args = [showing.epoch, showing.id, keys.wakeUp];
-        await ask(client, () => scripts.advanceWatermark.run(client, on, args));
-      });
-    this.#nextShowing = showing;
-    this.#showing = showing.shown;
-    return showing.shown;
+    const known = this.#toShow;
+    const isShown = known?.epoch === epoch && cursorOf(id, epoch) <= cursorOf(known.id, epoch);
+    if (!isShown) this.#toShow = { epoch, id };
+    return this.#showing.next(async () => {
+      const { client, keys } = this.#options;
+      const { epoch: of = "", id: upTo = "" } = this.#toShow ?? {};
+      // After a failover the next event may have a lower id.
+      this.#toShow = undefined;
+      const args = [of, upTo, keys.wakeUp];
+      await ask(client, () => scripts.advanceWatermark.run(client, [keys.log, keys.events], args));
+    });
   }
 
   /**
@@ -350,6 +337,23 @@ export class RedisAccount implements AccountKernel {
     const aheadMs = nowMs - performance.now();
     const isSet = this.#aheadMs - aheadMs > clockSetMs;
     if (aheadMs > this.#aheadMs || isSet) this.#aheadMs = aheadMs;
+  }
+}
+
+/** Runs one at a time: calls that come during one share the next, since it began before them. */
+class Rounds {
+  #under: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
+
+  next(run: () => Promise<void>): Promise<void> {
+    this.#next ??= this.#under
+      .catch(() => {})
+      .then(() => {
+        this.#under = this.#next ?? this.#under;
+        this.#next = undefined;
+        return run();
+      });
+    return this.#next;
   }
 }
 

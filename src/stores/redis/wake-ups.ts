@@ -2,16 +2,7 @@ import type { RedisClient, RedisConnector } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 
 /** Signals that an event was stored. Only a hint: it may come late, twice, or not at all. */
-export interface WakeUps {
-  /**
-   * Calls the listener for each wake-up on the channel, which has one listener at most. Resolves
-   * when the subscription is made or has failed.
-   */
-  listen(channel: string, listener: () => void): Promise<void>;
-  /** Subscribes again, after a wake-up did not arrive. */
-  renew(channel: string): void;
-  unlisten(channel: string): void;
-}
+export type WakeUps = ReturnType<typeof createWakeUps>;
 
 const subscribeMs = 1_000;
 
@@ -19,7 +10,7 @@ const subscribeMs = 1_000;
  * Wake-ups over one connection for all channels, opened with the first one. Failures are swallowed:
  * listeners also poll, and call `renew` when they find an event without a wake-up.
  */
-export function createWakeUps(redis: RedisConnector): WakeUps {
+export function createWakeUps(redis: RedisConnector) {
   const listeners = new Map<string, () => void>();
   let client: RedisClient | undefined;
 
@@ -42,12 +33,17 @@ export function createWakeUps(redis: RedisConnector): WakeUps {
   }
 
   return {
-    listen(channel, listener) {
+    /**
+     * Calls the listener for each wake-up on the channel, which has one listener at most. Resolves
+     * when the subscription is made or has failed.
+     */
+    listen(channel: string, listener: () => void): Promise<void> {
       listeners.set(channel, listener);
       return subscribe([channel]);
     },
-    renew: (channel) => void subscribe([channel]),
-    unlisten(channel) {
+    /** Subscribes again, after a wake-up did not arrive. */
+    renew: (channel: string) => void subscribe([channel]),
+    unlisten(channel: string): void {
       listeners.delete(channel);
       if (client?.status !== "ready") return;
       void within(subscribeMs, client.unsubscribe(channel)).catch(() => {});
