@@ -4,7 +4,7 @@ import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { connectorTo } from "./connector.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { isCluster, Link } from "./link.ts";
+import { Link } from "./link.ts";
 import { connectionOptions, hostAndPort, Sentinels, type ServerAddress } from "./sentinels.ts";
 import { parseRedisUrl } from "./url.ts";
 
@@ -55,6 +55,8 @@ export function connectRedis(
   const { isTls, username, password, addresses, nodes, setName: name } = read;
   const server: ServerOptions = {
     ...connectionOptions,
+    // After a failover the old primary answers READONLY: look for the new one.
+    reconnectOnError: ({ message }) => message.includes("READONLY"),
     ...(username && { username }),
     ...(password && { password }),
     ...(isTls && { tls: tlsOptions(tls) }),
@@ -79,8 +81,6 @@ export function connectRedis(
       // The driver would go on in database 0, among the keys of others.
       if (error.command?.name === "select") client.disconnect(true);
     });
-    for (const node of isCluster(client) ? client.nodes("all") : [client]) prepare(node);
-    client.on("+node", prepare);
     clients.add(client);
     keepConnected(client, reconnectMs, () => clients.delete(client));
     if (report !== noReport) reportCommands(client, report);
@@ -107,14 +107,6 @@ export function connectRedis(
       sentinels?.close();
     },
   };
-}
-
-/** After a failover the old primary answers READONLY: looks for the new one. */
-function prepare(client: Redis): void {
-  // Once for a connection, however many commands were under way: the driver adds a listener to the
-  // socket each time.
-  client.options.reconnectOnError = ({ message }) =>
-    message.includes("READONLY") && client.stream.writable;
 }
 
 /** Reports every command of a client, including those in pipelines. */
@@ -172,6 +164,7 @@ function refreshSlots(cluster: Cluster): void {
 
 /** Connection options for any server that `REDIS_URL` leads to. */
 type ServerOptions = typeof connectionOptions & {
+  readonly reconnectOnError: (error: Error) => boolean;
   readonly Connector?: ReturnType<typeof connectorTo>;
   readonly username?: string;
   readonly password?: string;

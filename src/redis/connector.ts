@@ -65,6 +65,9 @@ export function connectorTo({
     }
 
     override disconnect(): void {
+      this.connecting = false;
+      // Once for a connection, however many commands it refused: the driver adds a listener each time.
+      if (this.stream && this.stream === this.#ended) return;
       this.#ended = this.stream as Socket | undefined;
       super.disconnect();
     }

@@ -90,6 +90,19 @@ test("a server that became a replica is left once, however many writes it refuse
   assert.equal(ends, 1);
 });
 
+test("a connection that is closed again and again has one listener for that", async (t) => {
+  const server = createServer((socket) => void socket.on("error", () => {}));
+  t.after(() => server.close());
+  const Connector = connectorTo({ link: new Link(), tls: undefined, sentinels: undefined });
+  const connector = new Connector({ host: "127.0.0.1", port: await listen(server) });
+  const stream = await connector.connect(() => {});
+  const before = stream.listenerCount("close");
+  const closed = once(stream, "close");
+  for (let n = 0; n < 20; n++) connector.disconnect();
+  assert.equal(stream.listenerCount("close") - before, 2, "that of `once` beside it");
+  await closed;
+});
+
 test("an error says that the connection broke, and names no option of the driver", {
   skip: withoutRedis,
 }, async (t) => {
