@@ -108,7 +108,7 @@ async function scripts(
   const id = `check-${randomUUID()}`;
   const names = [keys.lease(id), keys.record(id), keys.index(id), keys.topic(id), keys.wakeUp];
   const writer = createWriter({ redis: connection, minReplicas });
-  const listener = connection.dedicated();
+  const listener = connection.subscriber();
   try {
     await readyWithin(connectMs, listener);
     const { missing } = await writer.attempt(script, names, []);

@@ -2,9 +2,9 @@ import { Cluster, Redis } from "ioredis";
 import { type ClientTlsFiles, type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { connectorTo } from "./connector.ts";
+import { addressOf, connectorTo } from "./connector.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { Link } from "./link.ts";
+import { isCluster, Link } from "./link.ts";
 import { connectionOptions, hostAndPort, Sentinels, type ServerAddress } from "./sentinels.ts";
 import { parseRedisUrl } from "./url.ts";
 
@@ -18,6 +18,8 @@ export interface RedisConnector {
   readonly client: RedisClient;
   /** A connection of its own, for commands that block. */
   dedicated(): RedisClient;
+  /** A connection of its own, to listen to channels: in a cluster, to any node, which hears of all. */
+  subscriber(): Redis;
   /** A connection to one server of the set. The caller opens and closes it; it never reconnects. */
   server(address: ServerAddress): Redis;
   /** Only with a Sentinel set. */
@@ -69,10 +71,7 @@ export function connectRedis(
   };
   const sentinels =
     name === undefined ? undefined : new Sentinels({ addresses, name, tls: server.tls, onPrimary });
-  const open = (): RedisClient => {
-    const link = new Link();
-    const Connector = connectorTo({ link, tls: server.tls, sentinels });
-    const client = clientOf(sentinels ? [] : nodes, { ...server, Connector });
+  const kept = <Client extends RedisClient>(link: Link, client: Client): Client => {
     link.of(client);
     // A thousand accounts may wait for it at a start.
     client.setMaxListeners(0);
@@ -86,10 +85,31 @@ export function connectRedis(
     if (report !== noReport) reportCommands(client, report);
     return client;
   };
+  const open = (): RedisClient => {
+    const link = new Link();
+    const Connector = connectorTo({ link, tls: server.tls, sentinels });
+    return kept(link, clientOf(sentinels ? [] : nodes, { ...server, Connector }));
+  };
   const client = open();
+  const subscriberOf = (cluster: Cluster): Redis => {
+    const link = new Link();
+    const anyOf = () => {
+      const known = cluster.nodes("all").map(({ options }) => options);
+      return known.length > 0 ? known : addresses;
+    };
+    const Connector = connectorTo({ link, tls: server.tls, anyOf });
+    const subscriber = kept(link, clientOf([], { ...server, Connector }) as Redis);
+    const onLeft = ({ options: { host, port } }: Redis) => {
+      if (addressOf(subscriber.stream) === `${host}:${port}`) subscriber.disconnect(true);
+    };
+    cluster.on("-node", onLeft);
+    return subscriber;
+  };
   return {
     client,
     dedicated: open,
+    // The driver's own for a cluster is opened anew without a pause when it is refused.
+    subscriber: () => (isCluster(client) ? subscriberOf(client) : (open() as Redis)),
     server(address) {
       const one = new Redis({
         ...server,

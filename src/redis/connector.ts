@@ -17,8 +17,12 @@ export interface ConnectorOptions {
   /** Set for connections by TLS; the driver's own options have to say so too. */
   readonly tls: ClientTlsOptions | undefined;
   /** They name the server. Default: the driver's own options do. */
-  readonly sentinels: Sentinels | undefined;
+  readonly sentinels?: Sentinels | undefined;
+  /** The servers of which each connection goes to any. */
+  readonly anyOf?: () => readonly Place[];
 }
+
+type Place = Pick<RedisOptions, "host" | "port" | "family">;
 
 /**
  * What opens a driver's connections. The driver's own connector to a Sentinel set asks the Sentinels
@@ -29,9 +33,10 @@ export function connectorTo({
   link,
   tls,
   sentinels,
+  anyOf,
 }: ConnectorOptions): NonNullable<RedisOptions["Connector"]> {
   return class extends AbstractConnector {
-    readonly #given: Pick<RedisOptions, "host" | "port" | "family">;
+    readonly #given: Place;
     #ended: Socket | undefined;
 
     constructor(given: unknown) {
@@ -41,14 +46,14 @@ export function connectorTo({
 
     async connect(): Promise<Socket> {
       this.connecting = true;
-      const address = sentinels && (await this.#primaryOf(sentinels));
+      const { host = "", port = 0, family } = await this.#place();
       if (!this.connecting) throw new Error("Connection is closed.");
-      const { host = "", port = 0, family } = this.#given;
-      const place = address === undefined ? { host, port, family } : hostAndPort(address);
+      const place = { host, port, ...(family !== undefined && { family }) };
       const stream = tls ? connectTls({ ...place, ...tls }) : connect(place);
       this.stream = stream;
-      if (address !== undefined) noteAddress(stream, address);
-      link.follow(stream, address ?? `${host}:${port}`, () => this.#ended === stream);
+      const address = `${host}:${port}`;
+      noteAddress(stream, address);
+      link.follow(stream, address, () => this.#ended === stream);
       joinWrites(stream);
       // The driver may not listen for errors yet.
       stream.once("error", (error) => {
@@ -72,9 +77,13 @@ export function connectorTo({
       super.disconnect();
     }
 
-    async #primaryOf(sentinels: Sentinels): Promise<ServerAddress> {
+    async #place(): Promise<Place> {
+      if (!sentinels) {
+        const all = anyOf?.() ?? [];
+        return all[Math.floor(Math.random() * all.length)] ?? this.#given;
+      }
       try {
-        return await sentinels.primary();
+        return hostAndPort(await sentinels.primary());
       } catch (error) {
         if (error instanceof NoPrimary) link.hasNoPrimary(error.areAway);
         throw error;
@@ -90,10 +99,7 @@ export function noteAddress(stream: object, address: ServerAddress): void {
   addresses.set(stream, address);
 }
 
-/**
- * The server that a connection leads to, by the Sentinels' address for it; undefined if they did
- * not name it.
- */
+/** The server that a connection leads to; behind Sentinels by their address for it. */
 export function addressOf(stream: object | undefined): ServerAddress | undefined {
   return stream && addresses.get(stream);
 }

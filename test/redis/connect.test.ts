@@ -51,6 +51,43 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
   });
 });
 
+test("a listener in a cluster hears of all nodes, and does not press those that refuse it", {
+  skip: withoutRedis,
+}, async (t) => {
+  const cluster = closing(t, await startCluster(3, [["user", "gateway on >secret ~* &* +@all"]]));
+  const { nodes } = cluster;
+  const all = async (...command: [string, ...string[]]) => {
+    for (const node of nodes) await node.command(...command);
+  };
+  const redis = closing(t, await connected(cluster.url.replaceAll("//", "//gateway:secret@")));
+  const subscriber = redis.subscriber();
+  const heard = new Set<string>();
+  subscriber.on("message", (_, message) => void heard.add(message));
+  await until(async () => (await subscriber.subscribe("events")) === 1);
+  const hears = async (word: string) => {
+    for (const [at, node] of nodes.entries()) {
+      await until(async () => {
+        await node.command("PUBLISH", "events", `${word} ${at}`);
+        return heard.has(`${word} ${at}`);
+      });
+    }
+  };
+  await hears("first");
+  const connections = async () => {
+    const told = await Promise.all(nodes.map((node) => node.command("INFO", "stats")));
+    const counts = told.map((info) => /total_connections_received:(\d+)/.exec(String(info))?.[1]);
+    return counts.reduce((sum, count) => sum + Number(count), 0);
+  };
+  await all("ACL", "SETUSER", "gateway", "off");
+  await all("CLIENT", "KILL", "USER", "gateway");
+  const before = await connections();
+  await delay(2_000);
+  const made = (await connections()) - before;
+  assert.ok(made < 100, `${made} connections`);
+  await all("ACL", "SETUSER", "gateway", "on");
+  await hears("second");
+});
+
 test("a database that the server lacks is not replaced by another one", {
   skip: withoutRedis,
 }, async (t) => {

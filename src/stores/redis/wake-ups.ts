@@ -1,4 +1,5 @@
-import type { RedisClient, RedisConnector } from "../../redis/connect.ts";
+import type { Redis } from "ioredis";
+import type { RedisConnector } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 
 /** Signals that an event was stored. Only a hint: it may come late, twice, or not at all. */
@@ -12,10 +13,10 @@ const subscribeMs = 1_000;
  */
 export function createWakeUps(redis: RedisConnector) {
   const listeners = new Map<string, () => void>();
-  let client: RedisClient | undefined;
+  let client: Redis | undefined;
 
-  function open(): RedisClient {
-    const opened = redis.dedicated();
+  function open(): Redis {
+    const opened = redis.subscriber();
     opened.on("message", (channel: string) => listeners.get(channel)?.());
     // Subscribe to the channels that were added while there was no connection.
     opened.on("ready", async () => {

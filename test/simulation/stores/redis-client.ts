@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import type { Redis } from "ioredis";
 import type { RedisClient, RedisConnector } from "../../../src/redis/connect.ts";
 import { noteAddress } from "../../../src/redis/connector.ts";
 import { Link } from "../../../src/redis/link.ts";
@@ -21,6 +22,7 @@ export function connectorTo(options: ClientOptions, hasSentinels: boolean): Redi
   return {
     client: open(),
     dedicated: open,
+    subscriber: open as () => Redis,
     server() {
       throw new Error("there is one server");
     },
