@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { closing, ofSuite } from "../of-suite.ts";
-import { startRedis, withoutRedis } from "../redis/server.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { inTime } from "../until.ts";
 import {
@@ -86,37 +85,6 @@ test("by HTTP and by WebSocket, a key in the input and in the header is the same
   const bySocketToo = { data, extensions: { idempotentReplayed: true } };
   assert.deepEqual(await bySocket(order, key), bySocketToo);
   assert.equal(await countSent(gateway, order), 1);
-});
-
-/** Keys, and callers of each: 100 in the long form, `npm run faults`. */
-const size = process.env.FAULTS === "long" ? 100 : 12;
-
-test("callers with the same key at three gateways send one payment, and all get its answer", {
-  skip: withoutRedis,
-}, async (t) => {
-  const redis = closing(t, await startRedis());
-  const { sandboxUrl = "" } = closing(t, await startTestGateway({}, { rateLimit: 100_000 }));
-  const start = () =>
-    startTestGateway({
-      ...{ UPSTREAM_URL: sandboxUrl, UPSTREAM_LOGIN: "sandbox", REDIS_URL: redis.url },
-      ...{ UPSTREAM_PASSWORD: "sandbox-password", AUTH_MODE: "none", RATE_LIMIT_INITIAL: "1000" },
-    });
-  const gateways = await Promise.all([start(), start(), start()]);
-  for (const one of gateways) closing(t, one);
-  const clients = gateways.map((one) => clientOf(PaymentService, one));
-  const pay = async (n: number, key: string, amount = "10.10") => {
-    const request = { ...paymentRequest(`order-${key}`), amount };
-    const { createPayment } = clients[n % clients.length] as (typeof clients)[0];
-    const { payment } = await createPayment(request, { headers: { "idempotency-key": key } });
-    return payment?.details?.paymentId;
-  };
-  const keys = Array.from({ length: size }, (_, n) => `key-${n}`);
-  for (const key of keys) {
-    const answers = await Promise.all(Array.from({ length: size }, (_, n) => pay(n, key)));
-    assert.equal(new Set(answers).size, 1, "one answer for all");
-    await assert.rejects(pay(size, key, "10.11"), { code: Code.AlreadyExists });
-    assert.equal(await countSent({ sandboxUrl }, `order-${key}`), 1);
-  }
 });
 
 test("several mutations of one operation may each have a key", async () => {
