@@ -1,6 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import type { ExecutionResult } from "graphql";
-import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
 import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { firstDocuments } from "./first-documents.ts";
@@ -14,7 +12,7 @@ import {
   beginStream,
   isStream,
   resultAsEvents,
-  resultTypeOf,
+  resultAsJson,
   streamFormatOf,
   takesOnlyEvents,
 } from "./transport/event-stream.ts";
@@ -86,7 +84,7 @@ export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) 
     if (!isStream(result)) {
       return takesOnlyEvents(headers.accept)
         ? resultAsEvents(result, live, method)
-        : encode(result, resultTypeOf(headers.accept));
+        : resultAsJson(result, headers.accept);
     }
     const format = streamFormatOf(headers.accept) ?? graphqlEvents;
     const reconnects = method === "GET" && format === graphqlEvents;
@@ -104,24 +102,6 @@ function notAllowed(message: string, allow: string): RequestError {
  */
 async function renderPage(): Promise<string> {
   const { renderGraphiQL } = await import("@graphql-yoga/render-graphiql");
-  const options: GraphiQLOptions = {
-    title: "Payments",
-    subscriptionsProtocol: "SSE",
-    defaultTabs: [...firstDocuments],
-  };
-  return renderGraphiQL(options);
+  const defaultTabs = [...firstDocuments];
+  return renderGraphiQL({ title: "Payments", subscriptionsProtocol: "SSE", defaultTabs });
 }
-
-/** Writes a result with Yoga's own function: status, headers and JSON. */
-function encode(result: ExecutionResult, type: string): Answer {
-  const encoded = processRegularResult(result, plainFetch, type) as unknown as Answer;
-  // A result without errors has waited for every field.
-  return { ...encoded, whole: result.errors === undefined };
-}
-
-/** What Yoga makes a response of, as an answer. A constructor may return another object. */
-const plainFetch = {
-  Response: function answerOf(body: string, init: Pick<Answer, "status" | "headers">) {
-    return { ...init, body };
-  },
-} as unknown as FetchAPI;
