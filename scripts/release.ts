@@ -24,7 +24,6 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { consolePackages } from "./build-console.ts";
 
 const root = resolve(import.meta.dirname, "..");
 /** What the builds write. tsc leaves the output of a removed file, so it begins without any. */
@@ -116,21 +115,24 @@ interface BillOfMaterials {
   components: readonly {
     readonly "bom-ref": string;
     readonly purl: string;
-    readonly properties: readonly { readonly name: string }[];
   }[];
   dependencies: readonly { readonly ref: string }[];
 }
 
 /**
- * The packages whose code is in the release (CycloneDX). `npm sbom --omit dev` would also leave
- * out what is both, such as `graphql`.
+ * The packages whose code is in the release (CycloneDX): our own, and those whose licenses the build
+ * wrote. What npm installs for the gateway includes peers of which no code is used.
  */
 function billOfMaterials(): string {
   const options = ["--package-lock-only", "--sbom-format", "cyclonedx", "--sbom-type"];
   const bill = JSON.parse(run("npm", "sbom", ...options, "application")) as BillOfMaterials;
-  const ships = ({ purl, properties }: BillOfMaterials["components"][number]) =>
-    properties.every(({ name }) => name !== "cdx:npm:package:development") ||
-    consolePackages.some((name) => purl.startsWith(`pkg:npm/${name}@`));
+  const licenses = readFileSync(join(root, "dist/third-party-licenses.txt"), "utf8");
+  const bundled = licenses.split("\n\n---\n\n").map((text) => text.split(": ", 1)[0]);
+  const inside = new Set(bundled.map((named) => named?.replace(" ", "@")));
+  const ships = ({ purl }: BillOfMaterials["components"][number]) => {
+    const named = decodeURIComponent(purl.replace("pkg:npm/", ""));
+    return named.startsWith("@payments-gateway/") || inside.has(named);
+  };
   bill.components = bill.components.filter(ships);
   const refs = new Set(bill.components.map((component) => component["bom-ref"]));
   const { name, version } = manifest();

