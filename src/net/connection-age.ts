@@ -60,10 +60,14 @@ function tooOld(): GatewayError {
 /**
  * Checks a session by PING, and cuts it if its peer has vanished without closing it. TCP alone
  * would notice only when data is sent to the peer, and then only after minutes.
+ *
+ * A session that either side has closed (GOAWAY) while streams are open is checked in any case, by
+ * SETTINGS: Node sends no more PINGs on it. nghttp2 reads no more of it once its peer breaks the
+ * protocol, and Node then hears neither of that nor of the peer's end.
  */
 export function keepAlive(session: Http2Session, socket: Socket, limits: ConnectionLimits): void {
-  const { keepAliveIntervalMs, keepAliveTimeoutMs } = limits;
-  if (keepAliveIntervalMs === 0) return;
+  const { keepAliveIntervalMs, keepAliveTimeoutMs, idleTimeoutMs } = limits;
+  const intervalMs = keepAliveIntervalMs || idleTimeoutMs;
 
   function ask(): void {
     if (session.destroyed) return;
@@ -71,12 +75,13 @@ export function keepAlive(session: Http2Session, socket: Socket, limits: Connect
     cancel = startTimer(keepAliveTimeoutMs, () => socket.destroy());
     const answered = () => {
       cancel();
-      if (!session.destroyed) cancel = startTimer(keepAliveIntervalMs, ask);
+      if (!session.destroyed) cancel = startTimer(intervalMs, ask);
     };
+    if (session.closed) session.settings({}, answered);
     // `ping` returns false while too many PINGs are unanswered: try again after the next interval.
-    if (!session.ping(answered)) answered();
+    else if (keepAliveIntervalMs === 0 || !session.ping(answered)) answered();
   }
 
-  let cancel = startTimer(keepAliveIntervalMs, ask);
+  let cancel = startTimer(intervalMs, ask);
   session.on("close", () => cancel());
 }

@@ -49,6 +49,17 @@ async function* watchPayment(_request: unknown, { signal }: Call): AsyncGenerato
   throw new GatewayError(code, message, { ...details, resumeCursor: "c1" });
 }
 
+/** The frames of a call of `watchPayment`. */
+function watchBy(streamId: number): Buffer {
+  const headers = callHeaders("/payments.v1.PaymentService/WatchPayment", {
+    "content-type": "application/grpc",
+  });
+  return Buffer.concat([
+    frame(frameType.headers, flag.endHeaders, streamId, headers),
+    frame(frameType.data, flag.endStream, streamId, Buffer.alloc(5)),
+  ]);
+}
+
 test("an old HTTP/2 connection takes no new calls, and calls in progress finish", async () => {
   const { core, release } = held();
   await using ageless = await start(answers);
@@ -193,6 +204,36 @@ test("a peer that answers PINGs stays connected without a call", async () => {
   session.destroy();
 });
 
+const goaway = frame(frameType.goaway, 0, 0, Buffer.alloc(8));
+for (const [what, behind, options] of [
+  ["vanishes", Buffer.alloc(0), { mute: true }],
+  ["breaks the protocol, and leaves", frame(frameType.settings, 0, 0, Buffer.alloc(8)), {}],
+] as const) {
+  for (const limits of [quick, { ...quick, keepAliveIntervalMs: 0, idleTimeoutMs: 50 }]) {
+    const often = `PINGs every ${limits.keepAliveIntervalMs} ms`;
+    test(`a peer that sends GOAWAY and then ${what} is cut, and its watch ends, with ${often}`, async () => {
+      await using started = await start({ watchPayment }, { limits });
+      const peer = await h2Peer(started.port, options);
+      peer.send(watchBy(1), goaway, behind);
+      await until(() => started.calls.length === 1);
+      if (behind.length > 0) peer.socket.destroy();
+      await peer.closed;
+      assert.equal((await started.logged(() => true)).code, "CANCELLED");
+    });
+  }
+}
+
+test("a peer that sends GOAWAY and stays keeps its watch", async () => {
+  await using started = await start({ watchPayment }, { limits: quick });
+  const peer = await h2Peer(started.port);
+  peer.send(watchBy(1), goaway);
+  const settings = () => peer.frames.filter(({ type }) => type === frameType.settings);
+  await until(() => settings().filter(({ flags }) => flags === 0).length >= 5);
+  assert.equal(peer.isClosed, false);
+  assert.equal(started.calls[0]?.call.signal.aborted, false);
+  peer.socket.destroy();
+});
+
 test("a peer that reads and answers nothing is cut, and its watch ends in the core", async () => {
   const ended = Promise.withResolvers<void>();
   await using started = await start(
@@ -208,16 +249,10 @@ test("a peer that reads and answers nothing is cut, and its watch ends in the co
     },
     { limits: quick },
   );
-  const watch = callHeaders("/payments.v1.PaymentService/WatchPayment", {
-    "content-type": "application/grpc",
-  });
   const settled = settings([settingId.initialWindowSize, 1_000_000]);
   const peer = await h2Peer(started.port, { settings: settled });
   peer.socket.pause();
-  peer.send(
-    frame(frameType.headers, flag.endHeaders, 1, watch),
-    frame(frameType.data, flag.endStream, 1, Buffer.alloc(5)),
-  );
+  peer.send(watchBy(1));
   await ended.promise;
   peer.socket.destroy();
 });
