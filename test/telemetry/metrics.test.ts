@@ -318,6 +318,22 @@ test("an alert on a first increase sees it, also of a series that begins with it
   );
 });
 
+test("the ratios of errors count no streams, which a restart ends with UNAVAILABLE", () => {
+  const ratios = expressions.filter(({ text }) => /code=~[^/]*\/ sum/s.test(text));
+  assert.equal(ratios.length, 4);
+  const { sum } = worked.scrape;
+  for (const { where, text } of ratios) {
+    const counted = text.match(/payments_gateway_\w+/g) ?? [];
+    for (const name of counted.map((one) => one.slice("payments_gateway_".length))) {
+      assert.ok(sum(name, {}) > 0, where);
+      assert.equal(sum(name, { method: "WatchPayment" }), 0, where);
+      assert.equal(sum(name, { type: "subscription" }), 0, where);
+    }
+  }
+  // The control: others count them.
+  assert.equal(sum("rpc_requests_total", { method: "WatchPayment" }), 1);
+});
+
 test("dashboard panels do not overlap, and legends use labels that their query keeps", () => {
   const { panels, templating } = dashboard;
   assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
