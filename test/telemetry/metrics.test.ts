@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { version } from "../../src/version.ts";
@@ -332,6 +333,15 @@ test("the ratios of errors count no streams, which a restart ends with UNAVAILAB
   }
   // The control: others count them.
   assert.equal(sum("rpc_requests_total", { method: "WatchPayment" }), 1);
+});
+
+test("the latency of calls that may wait for a customer raises no alert", () => {
+  const { expr = "" } = rules.find(({ alert }) => alert === "LatencyHigh") ?? {};
+  const waiting = services
+    .flatMap(({ methods }) => methods)
+    .filter(({ input }) => input.fields.some(({ name }) => name === "wait_until"));
+  const left = /method!~"([^"]*)"/.exec(expr)?.[1]?.split("|");
+  assert.deepEqual(left?.sort(), waiting.map(({ name }) => name).sort());
 });
 
 test("dashboard panels do not overlap, and legends use labels that their query keeps", () => {
