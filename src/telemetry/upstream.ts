@@ -82,7 +82,9 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
       if (kind !== "unrecognized" || value === undefined) {
         const faults = kind === "malformed" ? malformedTexts : fieldFaults;
         faults.add({ endpoint: endpoint ?? `callback ${resource}`, field });
-        log.warn(
+        // A service that has changed says so with every answer.
+        repeated.add(
+          `${account} ${endpoint ?? resource} ${field} ${kind}`,
           { ...about, field, fault: kind },
           "unexpected value from the payments service: field left unset",
         );

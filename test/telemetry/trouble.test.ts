@@ -128,6 +128,23 @@ test("a call without an answer of the service is logged with its cause, once a m
   assert.deepEqual(told, [{ ...record("HTTP 502"), ...again }]);
 });
 
+test("a field of an unexpected type is logged once, and then counted once a minute", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const told: object[] = [];
+  const { report } = telemetryTo(told);
+  const fault = { account, endpoint: "POST /api/payments/v1/new", kind: "type" };
+  for (const path of ["details.amount", "is_success", "details.amount"]) {
+    report("fieldFault", { ...fault, path });
+  }
+  const { kind, ...about } = fault;
+  const msg = "unexpected value from the payments service: field left unset";
+  const record = (field: string) => ({ level: "warn", ...about, field, fault: kind, msg });
+  assert.deepEqual(told.splice(0), [record("details.amount"), record("is_success")]);
+  t.mock.timers.tick(60_000);
+  const again = { repeated: 1, msg: `${msg} (more like this one in the last minute)` };
+  assert.deepEqual(told, [{ ...record("details.amount"), ...again }]);
+});
+
 test("an outage of Redis is logged with the last error of a connection, not with one of before", (t) => {
   const told: { connectionError?: string }[] = [];
   const { report } = telemetryTo(told);
