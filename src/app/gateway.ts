@@ -24,8 +24,12 @@ import { services } from "../rpc/services/routes.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
-import { createTracing, loadDurations } from "../telemetry/load-sdk.ts";
-import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
+import {
+  createTelemetry,
+  createTracing,
+  loadDurations,
+  type Telemetry,
+} from "../telemetry/telemetry.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { Account } from "../upstream/upstream.ts";

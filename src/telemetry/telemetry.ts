@@ -5,6 +5,8 @@ import { ledger } from "./ledger.ts";
 import { createMetrics, type TelemetryContext } from "./metrics.ts";
 import { processes } from "./process.ts";
 import type { RunningDurations } from "./sdk-durations.ts";
+import type { DurationsSettings, TracingSettings } from "./tracing/settings.ts";
+import { noTracing, type RunningTracing } from "./tracing/tracing.ts";
 import { upstream } from "./upstream.ts";
 
 export type Telemetry = ReturnType<typeof createTelemetry>;
@@ -33,4 +35,23 @@ export function createTelemetry(
   };
   const report: Report = reportTo(handlers);
   return { metrics, durations, report };
+}
+
+/** OpenTelemetry's SDK is loaded only when something is to be traced. */
+export async function createTracing(
+  settings: TracingSettings | undefined,
+  report: Report,
+): Promise<RunningTracing> {
+  if (!settings) return noTracing;
+  const { createSdkTracing } = await import("./tracing/sdk-tracing.ts");
+  return createSdkTracing(settings, report);
+}
+
+/** The same for durations. @returns a function that begins to send them */
+export async function loadDurations(
+  settings: DurationsSettings | undefined,
+): Promise<((report: Report) => RunningDurations) | undefined> {
+  if (!settings) return undefined;
+  const { startSdkDurations } = await import("./sdk-durations.ts");
+  return (report) => startSdkDurations(settings, report);
 }

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { readConfig } from "../../../src/config/config.ts";
 import { reportTo } from "../../../src/report.ts";
-import { createTracing } from "../../../src/telemetry/load-sdk.ts";
+import { createTracing } from "../../../src/telemetry/telemetry.ts";
 import { activeIds, type RunningTracing } from "../../../src/telemetry/tracing/tracing.ts";
 import { version } from "../../../src/version.ts";
 import { closedPort, serve } from "../../listen.ts";
