@@ -6,7 +6,7 @@ import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
 import { addEntry, factsOf, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
-import { evidenceOf, isOperationOf, methodOf } from "./evidence.ts";
+import { evidenceOf, isOperationOf, markByAnother, methodOf } from "./evidence.ts";
 import {
   type Ages,
   type AlreadyPaid,
@@ -244,7 +244,9 @@ function settleOne(change: Change, draft: Draft, running: boolean): boolean {
     if (isRunning && !running) continue;
     const evidence = evidenceOf(intent, known, isRunning);
     if (!evidence || (isRunning && evidence.state !== "closed")) continue;
-    if (state !== "pending") publish(change, draft, id, CallOutcome.SETTLED, true);
+    // Settled by the success of another one, it may have made a hold even so, if that was taken back.
+    const isShown = evidence.mark !== markByAnother;
+    if (state !== "pending") publish(change, draft, id, CallOutcome.SETTLED, isShown);
     conclude(change, draft, id, evidence);
     if (evidence.state === "closed") change.settled.push({ intent });
     return true;

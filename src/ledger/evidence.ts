@@ -10,8 +10,8 @@ import { paymentState } from "./payment-state.ts";
  * Reads what became of a call that has no understood answer, or a pending one, from the events of its
  * external_id. It is closed if it is over, or can move no money any more; then it has no mark if that is
  * stored already. It is pending if the service has it, and it continues as this payment or payout.
- * Undefined while the events do not show it. What one call made says nothing about another call, so each state is evidence for one call at
- * most:
+ * Undefined while the events do not show it. What one call made says nothing about another call, so
+ * each state is evidence for one call at most:
  * - not for this call if the state is marked as accounted for, or began before
  *   the call;
  * - not if another open call has the first claim to it: a running one, since its own answer will
@@ -22,11 +22,13 @@ import { paymentState } from "./payment-state.ts";
  *   answer may come, while this one may still charge;
  * - a failure is not if it may be that of a call which ended without naming its payment
  *   (`namelessMark`), nor for a running call: it may be that of a call which the store does not know
- *   yet, while this one may still charge.
+ *   yet, while this one may still charge;
+ * - an attempt that goes on or failed is not if it may be that of a call which the success of another
+ *   one settled (`markByAnother`).
  *
  * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
- * per external_id succeeds (spec, Payments). A call that is settled so may fail late, after the
- * payment was taken back: it leaves a mark. The success counts no more once the payment is cancelled
+ * per external_id succeeds (spec, Payments). A call that is settled so may be an attempt even so, if
+ * the payment was taken back: it leaves a mark. The success counts no more once the payment is cancelled
  * or refunded whole: the spec does not say whether the service then takes another payment. So it does
  * not settle a call that may be sent yet: by then the payment may have been taken back.
  * @param mayBeSentYet the call is within its lease
@@ -49,7 +51,7 @@ export function evidenceOf(
   const found = claimed(intent, evidence);
   const own = found && intent.state === "running" && failed(found) ? undefined : found;
   if (!own) {
-    return isPaid ? { state: "closed", mark: namelessMark(method), key: "keep" } : undefined;
+    return isPaid ? { state: "closed", mark: markByAnother, key: "keep" } : undefined;
   }
   const { subjectId } = own;
   const mark = markOf(method, own);
@@ -100,8 +102,15 @@ function namelessMark(method: MoneyMethod): string {
   return `? ${method}`;
 }
 
+/**
+ * The mark of a CreatePayment that the success of another one settled: if that was taken back, one
+ * attempt of the external_id may be its own, at its end or not.
+ */
+export const markByAnother = "! CreatePayment";
+
 /** Whether a call of the method may have made what one with this mark did. */
 function isNameless(mark: string, method: MoneyMethod): boolean {
+  if (mark === markByAnother) return haveCommonOperation("CreatePayment", method);
   const methods = Object.keys(moneyMethods) as MoneyMethod[];
   return methods.some((one) => mark === namelessMark(one) && haveCommonOperation(one, method));
 }
@@ -162,9 +171,12 @@ function claimed(
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
       .sort((a, b) => failed(a) - failed(b) || byPlace(beganAt(method, a), beganAt(method, b)));
-    let namelessLeft = marks.filter((mark) => isNameless(mark, method)).length;
+    const nameless = marks.filter((mark) => isNameless(mark, method));
+    let anyLeft = nameless.filter((mark) => mark === markByAnother).length;
+    let failuresLeft = nameless.length - anyLeft;
     const found = all.find((state) => {
-      if (failed(state) && namelessLeft-- > 0) return false;
+      if (failed(state) && failuresLeft-- > 0) return false;
+      if (!succeeded(state) && anyLeft-- > 0) return false;
       return !taken.has(state) && beganAfter(of, state);
     });
     if (found) taken.add(found);

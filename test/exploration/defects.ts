@@ -40,6 +40,11 @@ const planted: Record<string, Record<string, Defect["plant"]>> = {
     }),
     "in the end no lock is left": eachCall((call) => (call.locks = true)),
   },
+  "a payment that is cancelled and made again": {
+    "in the end the state is the service's": eachOperation((one) => {
+      if (one.operation === "cancel") one.status = "failure";
+    }),
+  },
   "a hold and its confirmation": {
     "what is not paid is not shown as PAID": dropHolds,
     "no event tells as PAID what is not": dropHolds,

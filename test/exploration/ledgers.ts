@@ -20,7 +20,10 @@ export interface Result {
 /** What is stored, as the checks read it. */
 export interface Summary {
   readonly state: PaymentState;
+  /** A success is known that was not taken back, for all that is known. */
   readonly hasSuccess: boolean;
+  /** What was taken back was not known to have succeeded: it may be any success. */
+  readonly isCancelVague: boolean;
   readonly answers: Stored["answers"];
   readonly calls: readonly CallSummary[];
 }
@@ -102,9 +105,11 @@ export class Ledgers {
     const { openCalls, snapshot } = explained({ intents, snapshot: factsOf(known), marks });
     const { outcomeUnknown } = outcomeFlags(openCalls);
     const { kind } = ofRecordKey(this.#recordKey);
+    const tells = (i = "", at: number) => log.some((one) => one.startsWith(`${i} ${at} `));
     return {
       state: stateAfter(kind, snapshot!, outcomeUnknown),
-      hasSuccess: log.some((one) => /^\d 3 |^paid/.test(one)),
+      hasSuccess: log.some((one) => /^paid/.test(one) || (/^\d 3 /.test(one) && !tells(one[0], 5))),
+      isCancelVague: log.some((one) => /^\d 5 /.test(one) && !tells(one[0], 3)),
       answers,
       calls: Array.from({ length: this.#count }, (_, i) => {
         const call = calls.find(({ id }) => id === `c${i}`);
@@ -149,7 +154,10 @@ function brokenBy({ acknowledges, isOwn }: Step, { before, after, told }: Applie
   if (calls.some(({ id, state }) => state !== "pending" && isTold(id))) {
     return "a call that was told as settled is not open";
   }
-  const claims = calls.filter(isNamed).map(({ method, subjectId }) => `${method} ${subjectId}`);
+  // A look-up's own call may stand beside that of a late answer: both end with their payment.
+  const claims = calls
+    .filter((call) => isNamed(call) && /^c\d$/.test(call.id))
+    .map(({ method, subjectId }) => `${method} ${subjectId}`);
   if (new Set(claims).size < claims.length) return "no attempt is taken for two calls";
   if (isOwn) return "";
   const isListed = ({ id, needsOperator }: PaymentRecord["calls"][number]) =>

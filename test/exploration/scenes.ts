@@ -10,6 +10,8 @@ export interface Scene {
   readonly repeats?: number;
   /** How many commits of a process may stay without the store's answer. */
   readonly silences?: number;
+  /** How many payments the merchant takes back, elsewhere. */
+  readonly cancels?: number;
   /** The last tick at which a call begins. Default: the first. */
   readonly lastBegin?: number;
   /** Two replicas, which keep copies of the records and of their own calls; the store goes away once. */
@@ -49,6 +51,15 @@ export const scenes: readonly Scene[] = [
       { method: "ConfirmPayment", confirms: 0, does: ["success", "declined", "refused"] },
     ],
     ...{ losses: 2, crashes: 1, repeats: 2, lastBegin: 1 },
+  },
+  {
+    name: "a payment that is cancelled and made again",
+    calls: [
+      { method: "CreatePayment", hold: true, does: ["success"] },
+      { method: "CreatePayment", does: ["pending", "success", "failure", "declined"] },
+      { method: "CreatePayment", hold: true, does: ["success", "failure"] },
+    ],
+    ...{ losses: 2, cancels: 1, lastBegin: 1 },
   },
   {
     name: "two creates",

@@ -30,7 +30,11 @@ import type { CallOf, Scene } from "./scenes.ts";
 import { giveUpMs, leaseMs, type On, type Step, timeOf } from "./store.ts";
 
 /** What became of a request at the service. */
-export const At = { nowhere: 0, lost: 1, pending: 2, success: 3, failure: 4, refused: 5 } as const;
+export const At = {
+  ...{ nowhere: 0, lost: 1, pending: 2, success: 3, failure: 4, cancelled: 5, refused: 6 },
+} as const;
+/** The places that callbacks tell of. */
+export const toldPlaces = [At.pending, At.success, At.failure, At.cancelled] as const;
 /** The service's answer. */
 export const Said = {
   ...{ nothing: 0, pending: 1, success: 2, failure: 3, declined: 4, refused: 5, paid: 6, busy: 7 },
@@ -110,7 +114,7 @@ export function stepsOf({ calls }: Scene) {
     /** By source, call and place. */
     news: [EventSource.CALLBACK, EventSource.RECONCILIATION].flatMap((source) =>
       [0, 1, 2].flatMap((i) =>
-        [At.pending, At.success, At.failure].map((at) => {
+        toldPlaces.map((at) => {
           const call = calls[i];
           const entry = call && entryOf(call, i, at, source);
           const acknowledges = source === EventSource.CALLBACK ? `${i} ${at}` : `${i} `;
@@ -159,10 +163,10 @@ function entryOf(call: CallOf, i: number, at: number, source: EventSource): Entr
     return { ...payoutEntry(payout, { ...given, ...raw })!, trace };
   }
   const { PENDING, SUCCESS, FAILURE } = PaymentStatus;
-  const status = at === At.pending ? PENDING : at === At.success ? SUCCESS : FAILURE;
-  const operation = operationOf[method];
+  const status = at === At.pending ? PENDING : at === At.failure ? FAILURE : SUCCESS;
+  const operation = at === At.cancelled ? PaymentOperation.CANCEL : operationOf[method];
   const payment = create(PaymentSchema, {
-    ...{ externalId, operation, isSuccess: at === At.success },
+    ...{ externalId, operation, isSuccess: status === SUCCESS },
     details: {
       ...{ paymentId: `p${confirms ?? i}`, status, amount: "10.00", currency: "UAH" },
       ...(confirms !== undefined && { operationId: `o${i}` }),

@@ -5,10 +5,10 @@ import type { Defect } from "./defects.ts";
 import type { Space } from "./engine.ts";
 import { type CallSummary, Ledgers, type Result, type Summary } from "./ledgers.ts";
 import type { CallOf, Does, Scene } from "./scenes.ts";
-import { At, recordKeyOf, Said, stepsOf } from "./steps.ts";
+import { At, recordKeyOf, Said, stepsOf, toldPlaces } from "./steps.ts";
 
 // A state: these bytes, then five for each call, then these words.
-const [tick, store, late, losses, crashes, repeats, silences] = [0, 1, 2, 3, 4, 5, 6];
+const [tick, store, late, losses, crashes, repeats, silences, cancels] = [0, 1, 2, 3, 4, 5, 6, 7];
 const callAt = (i: number) => 8 + 5 * i;
 const [stage, began, bits, place, said] = [0, 1, 2, 3, 4];
 /** With replicas: for each its copy of the ledger, as 1 and its number, and the record of its own calls. */
@@ -18,9 +18,10 @@ const [ledger, news, copies, own] = [6, 7, 8, 10];
 const Stage = { idle: 0, begun: 1, sent: 2, unsure: 3, over: 4, gone: 5, again: 6 } as const;
 /**
  * A call was sent; it was answered; it began without the store; the store has it; replicas apart from
- * the store do not know of each other, or what was told of another one may be taken for its.
+ * the store do not know of each other, or what was told of another one may be taken for its; it was
+ * settled by the success of another one.
  */
-const [sent, answered, alone, stored, apart] = [1, 2, 4, 8, 16];
+const [sent, answered, alone, stored, apart, byAnother] = [1, 2, 4, 8, 16, 32];
 const Store = { up: 0, away: 1, back: 2 } as const;
 
 const atNames = Object.keys(At);
@@ -63,8 +64,8 @@ export class World implements Space {
   }
 
   start(): void {
-    const { losses: lost = 0, crashes = 0, repeats = 0, silences = 0 } = this.#scene;
-    this.#b.set([lost, crashes, repeats, silences], losses);
+    const { losses: lost = 0, crashes = 0, repeats = 0, silences = 0, cancels = 0 } = this.#scene;
+    this.#b.set([lost, crashes, repeats, silences, cancels], losses);
   }
 
   tell(): string {
@@ -225,6 +226,13 @@ export class World implements Space {
       if (!isPaid) arrive(At.success, 0);
       arrive(At.failure, 0);
     }
+    if (a[at + place] === At.success && a[cancels] !== 0) {
+      this.#reset();
+      b[cancels]!--;
+      b[at + place] = At.cancelled;
+      this.#addNews(0, i, At.cancelled);
+      this.#send("the merchant cancels the payment of call #", i);
+    }
     if (a[at + place] !== At.nowhere) return;
     if (a[losses] !== 0) {
       this.#reset();
@@ -253,7 +261,7 @@ export class World implements Space {
     for (let j = 0; j < this.#calls.length; j++) {
       const other = this.#calls[j]!;
       const where = a[callAt(j) + place]!;
-      if (where < At.pending || where > At.failure) continue;
+      if (where < At.pending || where > At.cancelled) continue;
       if (where === At.failure && other.confirms !== undefined) continue;
       const [operation] = moneyMethods[other.method].operations;
       if (!isOperationOf(call.method, { operation })) continue;
@@ -261,7 +269,9 @@ export class World implements Space {
       // In the end nobody asks any more: what is open then is flagged.
       if (a[tick] === this.#lastTick) continue;
       this.#reset();
-      this.#addNews(other.method === "RequestPayout" ? 1 : 0, j, where);
+      // It is asked for the payment, not for its cancellation.
+      const told = where === At.cancelled ? At.success : where;
+      this.#addNews(other.method === "RequestPayout" ? 1 : 0, j, told);
       this.#send("the reconciler has the service report call #: ", j, atNames[where]);
     }
     if (isKnown || (a[tick]! < a[at + began]! + 2 && this.#defect?.plant !== "believesNotFound"))
@@ -274,7 +284,10 @@ export class World implements Space {
     const [a, b, from, to] = [this.#a, this.#b, this.from, this.to];
     for (let bit = 0; a[store] !== Store.away && from[news]! >> bit !== 0; bit++) {
       if ((from[news]! & (1 << bit)) === 0) continue;
-      const [j, where] = [Math.floor((bit % 9) / 3), (bit % 3) + 2];
+      const [j, where] = [
+        Math.floor(bit / toldPlaces.length) % 3,
+        toldPlaces[bit % toldPlaces.length]!,
+      ];
       for (const isAgain of a[repeats] === 0 ? [false] : [false, true]) {
         const result = this.#commit(this.#steps.news[bit]!);
         if (!result) break;
@@ -327,6 +340,7 @@ export class World implements Space {
 
   /** Emits the state that a step leads to, unless it is the same. */
   #send(words: string, i: number, name = "", found = ""): void {
+    if (this.#scene.cancels) this.#noteSettled();
     const [{ from, to }, broken] = [this, this.#judged(found)];
     let n = broken === "" ? 0 : to.length + 1;
     while (n < to.length && to[n] === from[n]) n++;
@@ -383,7 +397,7 @@ export class World implements Space {
   }
 
   #addNews(source: 0 | 1, i: number, where: number): void {
-    this.to[news]! |= 1 << (9 * source + 3 * i + where - 2);
+    this.to[news]! |= 1 << (toldPlaces.length * (3 * source + i) + where - toldPlaces[0]);
   }
 
   get #lastTick(): number {
@@ -427,6 +441,22 @@ export class World implements Space {
     if (this.#calls.some(isTaken)) this.#b[callAt(i) + bits]! |= apart;
   }
 
+  /** A call that is no longer open, since a payment stands, is over though it may be made once more. */
+  #noteSettled(): void {
+    const [before, after] = [this.#known, this.ledgers.summary(this.to[ledger]!)];
+    if (before === after || !(before.hasSuccess || after.hasSuccess)) return;
+    for (let i = 0; i < this.#calls.length; i++) {
+      const isOver = before.calls[i]!.open && !after.calls[i]!.open;
+      if (isOver) this.#b[callAt(i) + bits]! |= byAnother;
+    }
+  }
+
+  /** Whether a call counts as settled by the success of another one: at most one of them succeeds. */
+  #isSettled(i: number, state: Uint8Array, { hasSuccess }: Summary): boolean {
+    const isByAnother = (state[callAt(i) + bits]! & byAnother) !== 0;
+    return this.#calls[i]!.method === "CreatePayment" && (hasSuccess || isByAnother);
+  }
+
   /** Whether the caller of a call makes it now. */
   #isWanted({ afterFailureOf }: CallOf): boolean {
     if (afterFailureOf === undefined) return true;
@@ -460,7 +490,7 @@ export class World implements Space {
       if (other.method !== call.method || (is & answered) !== 0 || !mayMove(a[at + place]!))
         continue;
       if (known.calls[j]!.told !== 0 || known.calls[j]!.isFlagged) continue;
-      if (call.method === "CreatePayment" && known.hasSuccess) continue;
+      if (this.#isSettled(j, a, known)) continue;
       // Replicas apart from the store do not know of each other.
       const isApart = (other.replica ?? 0) !== (call.replica ?? 0);
       if (!isApart && a[at + stage] === Stage.again && a[at + said] !== Said.nothing) continue;
@@ -479,14 +509,15 @@ export class World implements Space {
 
   /** What events say of the state, beside what the service knows. */
   #brokenEvent({ saysPaid }: Result): string {
-    return saysPaid && !this.#isPaid(this.#b) ? "no event tells as PAID what is not" : "";
+    const known = this.ledgers.summary(this.to[ledger]!);
+    return saysPaid && !this.#isPaid(this.#b, known) ? "no event tells as PAID what is not" : "";
   }
 
   #broken(b: Uint8Array, known: Summary): string {
     const { state } = known;
     const isHeld = state === PaymentState.AUTHORIZED;
     const isShown = isHeld || state === PaymentState.PAID;
-    if (state === PaymentState.PAID && !this.#isPaid(b)) {
+    if (state === PaymentState.PAID && !this.#isPaid(b, known)) {
       return "what is not paid is not shown as PAID";
     }
     for (let i = 0; i < this.#calls.length; i++) {
@@ -497,10 +528,12 @@ export class World implements Space {
       const call = known.calls[i]!;
       const { told, open } = call;
       if (told === At.success) {
-        if (isHeld && (confirms !== undefined || (!hold && isAnswered))) {
+        // An answer behind its lease may find its payment taken for that of a hold.
+        const isSure = isAnswered && (is & byAnother) === 0;
+        if (isHeld && (confirms !== undefined || (!hold && isSure))) {
           return "what is paid is not shown as AUTHORIZED";
         }
-        if (!isShown && !(hold && state === PaymentState.UNKNOWN)) {
+        if (!isShown && !(hold && state === PaymentState.UNKNOWN) && !known.isCancelVague) {
           return "what is paid and known is shown so";
         }
       }
@@ -508,7 +541,7 @@ export class World implements Space {
       if (call.saysNotDone) return "what may be charged is not told as not done";
       // From here on: its outcome is open, for all that is known.
       if ((is & (stored | apart)) !== stored || told !== 0 || isAnswered) continue;
-      if (known.hasSuccess && method === "CreatePayment") continue;
+      if (this.#isSettled(i, b, known)) continue;
       if (state !== PaymentState.UNKNOWN && state !== PaymentState.PAID) {
         return "while an outcome is open, UNKNOWN is shown";
       }
@@ -523,12 +556,17 @@ export class World implements Space {
     return "";
   }
 
-  #brokenAtEnd(a: Uint8Array, { calls, state }: Summary): string {
+  #brokenAtEnd(a: Uint8Array, known: Summary): string {
+    const { calls, state } = known;
     if (calls.some(({ locks }) => locks)) return "in the end no lock is left";
     if (calls.some(({ open, isFlagged }) => open && !isFlagged)) {
       return "in the end each call is settled or flagged";
     }
-    const truth = this.#truth(a);
+    // In this world nobody asks for a call that counted as settled, and its callback was lost.
+    const isUnasked = ({ told }: CallSummary, i: number) =>
+      (a[callAt(i) + bits]! & byAnother) !== 0 && told < At.success;
+    if (known.isCancelVague || calls.some(isUnasked)) return "";
+    const truth = this.#truth(a, known);
     // Of what was refused without a name, only a callback tells.
     const isNameless = (_: unknown, i: number) =>
       !this.#is(i, At.failure) || a[callAt(i) + said] === Said.declined;
@@ -540,19 +578,26 @@ export class World implements Space {
     return `in the end the state is the service's: ${is}, not ${shown}`;
   }
 
-  #truth(a: Uint8Array): PaymentState {
-    if (this.#isPaid(a)) return PaymentState.PAID;
-    if (this.#calls.some((_, i) => this.#is(i, At.success))) return PaymentState.AUTHORIZED;
+  #truth(a: Uint8Array, known: Summary): PaymentState {
+    if (this.#isPaid(a, known)) return PaymentState.PAID;
+    if (this.#calls.some((_, i) => stands(a, known, i))) return PaymentState.AUTHORIZED;
+    if (known.calls.some(({ told }) => told === At.cancelled)) return PaymentState.CANCELLED;
     const hasFailed = this.#calls.some((_, i) => this.#is(i, At.failure));
     return hasFailed ? PaymentState.FAILED : PaymentState.UNSPECIFIED;
   }
 
-  #isPaid(state: Uint8Array): boolean {
+  #isPaid(state: Uint8Array, known: Summary): boolean {
     for (let i = 0; i < this.#calls.length; i++) {
-      if (state[callAt(i) + place] === At.success && !this.#calls[i]!.hold) return true;
+      if (!this.#calls[i]!.hold && stands(state, known, i)) return true;
     }
     return false;
   }
+}
+
+/** Whether a call's payment succeeded, and was not taken back, as far as the ledger was told. */
+function stands(state: Uint8Array, { calls }: Summary, i: number): boolean {
+  const where = state[callAt(i) + place]!;
+  return where === At.success || (where === At.cancelled && calls[i]!.told !== At.cancelled);
 }
 
 /** Whether at most one call of its kind can succeed for an external_id. */

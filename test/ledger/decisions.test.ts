@@ -199,6 +199,18 @@ describe("decisions of the ledger", () => {
       );
     });
 
+    it("counts a call that another's success settled as a hold, if it made one even so", async () => {
+      await stored(payment({ paymentId: "a", status: "success", source: "response", held: true }));
+      // The merchant cancels it, and a second one leaves before the gateway hears of that.
+      await log.end(account, await holdBy("order-1", "call-1"), { state: "unknown" });
+      assert.deepEqual(await open(), []);
+      const states = await statesOf([
+        payment({ paymentId: "b", status: "success" }),
+        payment({ paymentId: "a", operation: "cancel", status: "success" }),
+      ]);
+      assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED"]);
+    });
+
     it("follows the answer that says whether it is held, not the note of a hold", async () => {
       await holdBy("order-1", "call-1");
       const states = await statesOf([
