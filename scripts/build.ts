@@ -18,7 +18,7 @@ const folders = ["src", "devtools", "sandbox"];
 const dist = resolve(process.argv[2] ?? join(root, "dist"));
 
 /** Modules that are started or loaded by URL. The first is the command line. */
-const entryPoints = ["cli.ts", "stores/sqlite/worker.ts", "stores/sqlite/operations.ts"];
+const entryPoints = ["cli.ts", "stores/sqlite/thread.ts"];
 
 rmSync(dist, { recursive: true, force: true });
 const { metafile } = await build({

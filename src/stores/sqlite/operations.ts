@@ -230,6 +230,9 @@ export function open(database: DatabaseSync): Operations {
         }
         return more || gone.length === sweepSize;
       },
+
+      /** Shows that the disk takes writes, and has space for more than the smallest. */
+      probe: () => void sql.probe.run(),
     },
 
     undone: () => known.clear(),
@@ -266,6 +269,10 @@ interface At {
 function statementsOf(database: DatabaseSync) {
   const make = (text: string) => database.prepare(text);
   return {
+    probe: make(
+      `INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536))
+       ON CONFLICT DO UPDATE SET bytes = excluded.bytes`,
+    ),
     account: make("SELECT id, epoch, tail, floor, instant FROM accounts WHERE name = ?"),
     accounts: make("SELECT id FROM accounts"),
     makeAccount: make(

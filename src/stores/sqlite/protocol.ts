@@ -1,10 +1,3 @@
-import type { DatabaseSync } from "node:sqlite";
-
-/** The module with the operations of a store's thread, which imports it by its URL. */
-export interface OperationsModule {
-  open(database: DatabaseSync): Operations;
-}
-
 export interface Operations {
   /** These change nothing in the database. */
   readonly reads: Readonly<Record<string, Operation>>;
@@ -32,8 +25,6 @@ export type Reply =
 /** What the thread is started with. */
 export interface ThreadData {
   readonly directory: string;
-  /** URL of the module with its operations. */
-  readonly operations: string;
   /** OFF only in tests that show what FULL protects from. */
   readonly synchronous: "FULL" | "OFF";
 }

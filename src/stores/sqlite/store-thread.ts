@@ -6,13 +6,11 @@ import type { Opened, Reply, Request, ThreadData } from "./protocol.ts";
 
 export interface StoreThreadOptions {
   readonly directory: string;
-  /** The module with the thread's operations. Default: operations.ts. */
-  readonly operations?: URL;
   /** Called with the reason when the store fails, and with undefined when it works again. */
   readonly onStateChange?: (trouble: string | undefined) => void;
   /** Default: FULL. OFF is for tests that show what FULL protects from. */
   readonly synchronous?: "FULL" | "OFF";
-  /** Starts the thread. Default: a `Worker` that runs worker.ts. */
+  /** Starts the thread. Default: a `Worker` that runs thread.ts. */
   readonly startWorker?: (data: ThreadData) => Worker;
 }
 
@@ -50,7 +48,9 @@ export async function openStoreThread(options: StoreThreadOptions): Promise<Stor
 }
 
 function startThread(workerData: ThreadData): Worker {
-  return new Worker(moduleBeside("worker"), { workerData, name: "store" });
+  // In source and compiled alike.
+  const program = new URL(`./thread${extname(import.meta.url)}`, import.meta.url);
+  return new Worker(program, { workerData, name: "store" });
 }
 
 /** How often a failed store is tried again, in milliseconds. */
@@ -93,8 +93,7 @@ class Thread implements StoreThread {
 
   async start(): Promise<void> {
     const { directory, synchronous = "FULL", startWorker = startThread } = this.#options;
-    const { operations = moduleBeside("operations") } = this.#options;
-    const worker = startWorker({ directory, operations: operations.href, synchronous });
+    const worker = startWorker({ directory, synchronous });
     const { promise: ended, resolve: onEnd } = Promise.withResolvers<void>();
     this.#ended = ended;
     let failure: Error | undefined;
@@ -266,12 +265,7 @@ class Thread implements StoreThread {
 
 const silent = `the disk has not answered for ${answerMs} ms`;
 
-/** The operation that shows whether the store takes writes; every store has it. */
+/** The operation that shows whether the store takes writes. */
 const probe = "probe";
 
 const storeFailed = (reason: string) => storeAway(new Error(reason));
-
-/** The URL of a module in this folder, in source and compiled alike. */
-function moduleBeside(name: string): URL {
-  return new URL(`./${name}${extname(import.meta.url)}`, import.meta.url);
-}

@@ -1,21 +1,8 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import {
-  type MessagePort,
-  parentPort,
-  receiveMessageOnPort,
-  workerData,
-} from "node:worker_threads";
-import { openDirectory } from "./directory.ts";
+import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
+import { type OpenDatabase, openDirectory } from "./directory.ts";
 import { reasonOf, StoreRefused } from "./errors.ts";
-import type {
-  Opened,
-  Operation,
-  Operations,
-  OperationsModule,
-  Reply,
-  Request,
-  ThreadData,
-} from "./protocol.ts";
+import type { Opened, Operation, Operations, Reply, Request, ThreadData } from "./protocol.ts";
 
 /** A transaction with so many requests takes no more. */
 const maxAtOnce = 1_000;
@@ -130,11 +117,23 @@ export class StoreWorker {
 /** A request failed, not the transaction: the batch may be tried again. */
 class RequestFailed extends Error {}
 
-async function start(port: MessagePort): Promise<void> {
-  const { directory, operations, synchronous } = workerData as ThreadData;
-  const { database, assertInPlace, close } = openDirectory(directory, synchronous);
-  const { open } = (await import(operations)) as OperationsModule;
-  const worker = new StoreWorker(database, withProbe(database, open(database)), assertInPlace);
+/** Opens the directory, says so by its port, and does what comes until it is to close. */
+export function serve(
+  port: MessagePort,
+  { directory, synchronous }: ThreadData,
+  operationsOn: (database: DatabaseSync) => Operations,
+): void {
+  let opened: OpenDatabase;
+  try {
+    opened = openDirectory(directory, synchronous);
+  } catch (error) {
+    if (!(error instanceof StoreRefused)) throw error;
+    port.postMessage({ refused: error.message } satisfies Opened);
+    port.close();
+    return;
+  }
+  const { database, assertInPlace, close } = opened;
+  const worker = new StoreWorker(database, operationsOn(database), assertInPlace);
   port.on("message", (message: readonly Request[] | "close") => {
     // With these requests go those that arrived while the last transaction was written.
     const requests: Request[] = [];
@@ -149,24 +148,4 @@ async function start(port: MessagePort): Promise<void> {
     port.close();
   });
   port.postMessage({ opened: true } satisfies Opened);
-}
-
-/** Adds `probe`, which shows that the disk takes writes, and has space for more than the smallest. */
-export function withProbe(database: DatabaseSync, operations: Operations): Operations {
-  const write = database.prepare(
-    "INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536)) ON CONFLICT DO UPDATE SET bytes = excluded.bytes",
-  );
-  return {
-    ...operations,
-    writes: { ...operations.writes, probe: () => void write.run() },
-  };
-}
-
-if (parentPort) {
-  const port = parentPort;
-  start(port).catch((error: unknown) => {
-    if (!(error instanceof StoreRefused)) throw error;
-    port.postMessage({ refused: error.message } satisfies Opened);
-    port.close();
-  });
 }

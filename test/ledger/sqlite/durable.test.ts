@@ -23,7 +23,7 @@ it("ends watches when the store's thread ends before it says what it has stored"
   let cut = false;
   const { log, thread, close } = await openLog(directory(t), {
     startWorker(workerData) {
-      const url = new URL("../../../src/stores/sqlite/worker.ts", import.meta.url);
+      const url = new URL("../../../src/stores/sqlite/thread.ts", import.meta.url);
       const worker = new Worker(url, { workerData });
       const emit = worker.emit.bind(worker) as (...args: unknown[]) => boolean;
       worker.emit = (...args: unknown[]) => {

@@ -13,7 +13,7 @@ import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/protocol.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
-import { StoreWorker, withProbe } from "../../../src/stores/sqlite/worker.ts";
+import { StoreWorker } from "../../../src/stores/sqlite/worker.ts";
 import { overridden } from "../../overridden.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
@@ -120,7 +120,7 @@ class Disk {
   constructor() {
     const database = this.#database;
     migrate(database);
-    this.#kernel = withProbe(database, openKernel(database));
+    this.#kernel = openKernel(database);
     const failing = overridden(database, {
       exec: (text) => {
         if (text === "COMMIT" && this.#refusal?.how === "commit") throw diskFull();

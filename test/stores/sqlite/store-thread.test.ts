@@ -7,21 +7,22 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { GatewayError } from "../../../src/errors.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
+import type { ThreadData } from "../../../src/stores/sqlite/protocol.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { StoreWorker } from "../../../src/stores/sqlite/worker.ts";
 import { overridden } from "../../overridden.ts";
 import { freshDirectory } from "./directories.ts";
 
-const operations = new URL("./test-operations.ts", import.meta.url);
+const program = new URL("./test-worker.ts", import.meta.url);
+const startWorker = (workerData: ThreadData) => new Worker(program, { workerData });
 
 describe("the store's thread", { timeout: 60_000 }, () => {
   async function open(t: TestContext) {
     const { path, remove } = freshDirectory();
     const states: (string | undefined)[] = [];
     const thread = await openStoreThread({
-      directory: path,
-      operations,
+      ...{ directory: path, startWorker },
       onStateChange: (trouble) => states.push(trouble),
     });
     t.after(async () => {
@@ -150,11 +151,10 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     let starts = 0;
     const again = Promise.withResolvers<void>();
     const thread = await openStoreThread({
-      ...{ directory: path, operations },
-      startWorker(workerData) {
+      directory: path,
+      startWorker(data) {
         if (++starts === 2) again.resolve();
-        const url = new URL("../../../src/stores/sqlite/worker.ts", import.meta.url);
-        return new Worker(url, { workerData });
+        return startWorker(data);
       },
     });
     await assert.rejects(thread.run("exit", []), isAway(/its thread ended/));
