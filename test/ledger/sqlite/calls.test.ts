@@ -223,6 +223,19 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     started(await intents.begin(account, newCall()));
   });
 
+  it("knows its own call, which barred another one, when the full disk does not take the answer", async (t) => {
+    const { disk, intents } = await onFullDisk(t, directory(t));
+    const own = started(await intents.begin(account, newCall()));
+    disk.full = true;
+    assert.equal((await intents.begin(account, newCall())).kind, "inFlight");
+    const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+    const answer = payment({ externalId: "order", paymentId: "p1", source: "response" });
+    await intents.end(account, own, pending, answer);
+    const [open] = await openCalls(intents, account, EventKind.PAYMENT, "order");
+    assert.deepEqual([open?.id, open?.state, open?.subjectId], [own.id, "pending", "p1"]);
+    disk.full = false;
+  });
+
   it("publishes the late ending of a call that was stored as unknown, with the ending", async (t) => {
     const { disk, intents, ledger } = await onFullDisk(t, directory(t));
     const stored = () => openCalls(ledger, account, EventKind.PAYMENT, "late");
