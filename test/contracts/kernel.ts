@@ -423,17 +423,30 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
     it("keeps accounts apart", async () => {
       const { one } = fresh();
       const { one: other } = fresh();
+      const seen: Row[] = [];
+      await other.watch({ row: (row) => void seen.push(row), fail() {} });
       const commit = commitOf({
         ...{ records: [put()], events: [event("t", "x")] },
         indexes: [{ index: "i", member: "m", score: 1 }],
       });
-      await done(one.commit(commit));
+      const { cursors } = await done(one.commit(commit));
       await one.lease("l", "me", 600_000);
+      await other.drop("i", ["m"]);
+      assert.equal(await one.count("i"), 1);
       assert.equal((await stored(other)).version, "");
       assert.deepEqual((await other.page("t", undefined, 9)).rows, []);
+      assert.deepEqual(await other.newest("t", 9), []);
+      await assert.rejects(other.newest("t", 9, cursors[0]), { code: "OUT_OF_RANGE" });
+      await assert.rejects(other.newest("t", 9, "nonsense"), { code: "INVALID_ARGUMENT" });
       assert.equal(await other.count("i"), 0);
       assert.equal(await other.lease("l", "you", 600_000), true);
       assert.notEqual((await boundsOf(one)).epoch, (await boundsOf(other)).epoch);
+      const own = await append(other, "t", "own");
+      await until(async () => seen.length > 0);
+      assert.deepEqual(
+        seen.map(({ cursor }) => cursor),
+        own,
+      );
     });
 
     it("ends watches with the error when it is closed", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Event, EventKind, EventSource } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Entry } from "../../../src/ledger/log.ts";
-import { cursors, payment, stateOn, step, take } from "../../ledger/entries.ts";
+import { payment, stateOn, step, take } from "../../ledger/entries.ts";
 import { account, everything, type LogRig } from "./rig.ts";
 
 /** What is stored of an entry, and is the same for whoever reads it. */
@@ -68,23 +68,6 @@ export function testRecords(rig: LogRig): void {
       const refunded = ["PARTIALLY_REFUNDED", "REFUNDED"];
       assert.deepEqual(states, ["PENDING", "FAILED", "PENDING", "PAID", "PAID", ...refunded]);
     });
-  });
-
-  it("gives the history of one payment, and what came before a cursor of its own", async () => {
-    const made: Event[] = [];
-    for (let i = 0; i < 6; i++) {
-      made.push(await stored(payment({ paymentId: `p-${i}` })));
-      await stored(payment({ externalId: "order-2", paymentId: `q-${i}` }));
-    }
-    const history = (limit: number, before?: string) =>
-      rig.log.history(account, EventKind.PAYMENT, "order-1", limit, before);
-    const at = (index: number) => made[index]?.cursor ?? "";
-    assert.deepEqual(cursors(await history(100)), cursors(made));
-    assert.deepEqual(cursors(await history(2, at(4))), cursors(made.slice(2, 4)));
-    assert.deepEqual(await rig.log.history(account, EventKind.PAYOUT, "order-1", 5), []);
-    const foreign = `${at(3).slice(0, -8)}00000000`;
-    await assert.rejects(history(9, foreign), { code: "OUT_OF_RANGE" });
-    await assert.rejects(history(9, "nonsense"), { code: "INVALID_ARGUMENT" });
   });
 
   it("counts back from the end of the log", async () => {
