@@ -1,4 +1,6 @@
 import type { IncomingMessage } from "node:http";
+import type { ExecutionResult } from "graphql";
+import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
 import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { firstDocuments } from "./first-documents.ts";
@@ -12,7 +14,7 @@ import {
   beginStream,
   isStream,
   resultAsEvents,
-  resultAsJson,
+  resultTypeOf,
   streamFormatOf,
   takesOnlyEvents,
 } from "./transport/event-stream.ts";
@@ -84,7 +86,7 @@ export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) 
     if (!isStream(result)) {
       return takesOnlyEvents(headers.accept)
         ? resultAsEvents(result, live, method)
-        : resultAsJson(result, headers.accept);
+        : encode(result, resultTypeOf(headers.accept));
     }
     const format = streamFormatOf(headers.accept) ?? graphqlEvents;
     const reconnects = method === "GET" && format === graphqlEvents;
@@ -102,6 +104,24 @@ function notAllowed(message: string, allow: string): RequestError {
  */
 async function renderPage(): Promise<string> {
   const { renderGraphiQL } = await import("@graphql-yoga/render-graphiql");
-  const defaultTabs = [...firstDocuments];
-  return renderGraphiQL({ title: "Payments", subscriptionsProtocol: "SSE", defaultTabs });
+  const options: GraphiQLOptions = {
+    title: "Payments",
+    subscriptionsProtocol: "SSE",
+    defaultTabs: [...firstDocuments],
+  };
+  return renderGraphiQL(options);
 }
+
+/** Writes a result with Yoga's own function: status, headers and JSON. */
+function encode(result: ExecutionResult, type: string): Answer {
+  const encoded = processRegularResult(result, plainFetch, type) as unknown as Answer;
+  // A result without errors has waited for every field.
+  return { ...encoded, whole: result.errors === undefined };
+}
+
+/** What Yoga makes a response of, as an answer. A constructor may return another object. */
+const plainFetch = {
+  Response: function answerOf(body: string, init: Pick<Answer, "status" | "headers">) {
+    return { ...init, body };
+  },
+} as unknown as FetchAPI;

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { ExecutionResult } from "graphql";
 import { GatewayError } from "../../errors.ts";
-import { httpOf, mappings, retryAfterSeconds, shownResult } from "../errors.ts";
+import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
 import type { Live } from "../live.ts";
 import type { Subscribed } from "../operations.ts";
 import { graphqlType } from "../overload.ts";
@@ -53,17 +53,11 @@ export function takesOnlyEvents(accept = "*/*"): boolean {
   return typesOf(accept).every((type) => type === eventStreamType || type === "text/*");
 }
 
-/** A single result as JSON, in GraphQL's own type if the client accepts that before others. */
-export function resultAsJson(result: ExecutionResult, accept = "*/*"): Answer {
-  const isGraphql = typesOf(accept).find((type) => resultTypes.has(type)) === graphqlType;
-  const { status, protocolStatus, headers } = headOfErrors(result.errors);
-  return {
-    status: isGraphql ? status : protocolStatus,
-    headers: { "content-type": `${isGraphql ? graphqlType : jsonType}; charset=utf-8`, ...headers },
-    body: JSON.stringify(shownResult(result)),
-    // A result without errors has waited for every field.
-    whole: result.errors === undefined,
-  };
+/** The media type of a single result: JSON, unless another type of GraphQL is accepted before it. */
+export function resultTypeOf(accept = "*/*"): string {
+  return typesOf(accept).find((type) => resultTypes.has(type)) === graphqlType
+    ? graphqlType
+    : jsonType;
 }
 
 const jsonType = "application/json";
@@ -112,18 +106,14 @@ export function resultAsEvents(
 /** A result without data; undefined for others. */
 function failureOf({ errors, data }: ExecutionResult) {
   if (!errors || data) return undefined;
-  // Of a field that cannot be null: its error has no status of its own.
-  const head = headOfErrors(errors, 400);
-  return { ...head, retryable: retryableStatuses.has(head.status) };
-}
-
-/** The head of a response that tells these errors. */
-function headOfErrors(errors: ExecutionResult["errors"] = [], otherStatus = 200) {
   const https = errors.map(({ extensions }) => extensions.http);
+  const status = Math.max(...https.map((http) => http?.status ?? 400));
   return {
-    status: Math.max(200, ...https.map((http) => http?.status ?? otherStatus)),
-    /** 200 with the errors in the body, or another status if they failed the whole request. */
-    protocolStatus: Math.max(200, ...https.map((http) => (http?.spec ? 200 : http?.status) ?? 200)),
+    status,
+    /** By graphql-sse: 200 with the error in the stream, or another status if the request failed. */
+    protocolStatus: Math.max(...https.map((http) => (http?.spec ? 200 : http?.status) ?? 200)),
+    retryable: retryableStatuses.has(status),
+    /** Those that go with a status other than 200. */
     headers: Object.assign({}, ...https.map((http) => http?.headers)),
   };
 }
