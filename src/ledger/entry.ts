@@ -47,8 +47,9 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
   const operation = operationName(payment, options.operation);
   const given = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
   const isKnown = !isStatusUnknown(payment);
-  // `isSuccess` replaces a status that is absent, but not one that was not understood.
-  const mayBeShort = given === "" && isKnown;
+  // `isSuccess` replaces a status that is absent, but not one that was not understood. While the payer
+  // has a page to go to, it says that there is one, and nothing is paid.
+  const mayBeShort = given === "" && isKnown && !payment.actionRequired && !payment.action?.value;
   const status = mayBeShort && payment.isSuccess ? "success" : given;
   return entry(options, {
     kind: EventKind.PAYMENT,

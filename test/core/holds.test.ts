@@ -159,12 +159,23 @@ test("an answer with a checkout page that names no payment is given, and bars no
   const { pay, callback, state } = rig();
   const action = { type: "redirect", value: "https://checkout.example/1" };
   for (const _ of ["first", "second"]) {
-    const { payment } = await pay(true, async () => ({ action }));
+    const { payment } = await pay(true, async () => ({ action, isSuccess: true }));
     assert.equal(payment?.action?.value, action.value);
     assert.equal(await state(), "UNKNOWN");
   }
   await callback({ status: "success" });
   assert.equal(await state(), "PAID");
+});
+
+test("is_success without a status is no payment while the payer has a page to go to", async () => {
+  const action = { type: "redirect", value: "https://checkout.example/1" };
+  for (const asked of [{ action }, { actionRequired: true }]) {
+    const { pay, callback, state } = rig();
+    const told = async () => ({ ...{ id: "pay-1", isSuccess: true }, ...asked });
+    assert.equal((await pay(true, told)).state, PaymentState.PENDING);
+    await callback({ status: "success" });
+    assert.equal(await state(), "PAID");
+  }
 });
 
 test("an answer about a held payment leaves the outcome of its confirmation unknown", async () => {
