@@ -25,22 +25,13 @@ for (const { start, stop } of [ofHealth, ofReflection]) {
   after(stop);
 }
 
+/* The other types are those of unary-path.test.ts and stream-path.test.ts. */
 const ofStreams: Formats = {
   "application/connect+json": bothVersions,
-  "application/connect+proto": bothVersions,
   "application/grpc": bothVersions,
-  "application/grpc+json": bothVersions,
-  "application/grpc-web": bothVersions,
-  "application/grpc-web+proto": bothVersions,
-  "application/grpc-web+json": bothVersions,
+  "application/grpc-web+proto": ["1.1"],
 };
-const ofUnary: Formats = {
-  "application/json": bothVersions,
-  "application/proto": bothVersions,
-  "application/grpc": bothVersions,
-  "application/grpc+json": bothVersions,
-  "application/grpc-web+proto": bothVersions,
-};
+const ofUnary: Formats = { "application/json": bothVersions, "application/grpc": ["2"] };
 
 interface Method {
   readonly recorded: ReturnType<typeof recordedAnswers>;
