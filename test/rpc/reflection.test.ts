@@ -244,6 +244,14 @@ test("each question passes admission like a call, and is refused when the proces
   assert.equal(admission.inFlight, 0);
 });
 
+test("questions of more than 64 KiB on one stream end it with RESOURCE_EXHAUSTED", async () => {
+  await using started = await start({}, { identify });
+  const question: Question = { case: "fileByFilename", value: "x".repeat(3_000) };
+  const questions = (count: number) => Array<Question>(count).fill(question);
+  assert.equal((await ask(started, questions(20))).length, 20);
+  await assert.rejects(ask(started, questions(30)), { code: Code.ResourceExhausted });
+});
+
 test("a stream without an end by its client ends with UNAVAILABLE", async () => {
   await using started = await start({}, { identify, limits: { openStreamMs: 100 } });
   const client = createClient(ServerReflection, started.transport("grpc", "2"));
