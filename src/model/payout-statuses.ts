@@ -22,13 +22,18 @@ export function noteEnds(payout: Payout, ends: PayoutEnds): void {
 /** How a payout ended; undefined while it has not. */
 export function endOf(payout: Payout): "success" | "failure" | undefined {
   const { success, failure } = endsOf.get(payout) ?? defaultPayoutEnds;
-  const given = payout.status?.toLowerCase() ?? "";
+  const given = wordOf(payout.status);
   return success.has(given) ? "success" : failure.has(given) ? "failure" : undefined;
+}
+
+/** A status as its words are compared: in lower case, without white space around it. */
+function wordOf(status = ""): string {
+  return status.trim().toLowerCase();
 }
 
 /** Whether the gateway knows a payout's status: an end, `init`, `pending`, or none. */
 export function isKnownStatus(status: string, ends: PayoutEnds): boolean {
-  const given = status.trim().toLowerCase();
+  const given = wordOf(status);
   return payoutSteps.has(given) || ends.success.has(given) || ends.failure.has(given);
 }
 

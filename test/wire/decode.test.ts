@@ -7,6 +7,7 @@ import { PaymentOperation, PaymentSchema } from "../../src/gen/payments/v1/payme
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { endOf } from "../../src/model/payout-statuses.ts";
 import { isSecret } from "../../src/secrets/secret-fields.ts";
 import { decodePayout } from "../../src/wire/payout.ts";
 import { decode, decodeList, WireError, type WireFault } from "../../src/wire/wire.ts";
@@ -243,13 +244,15 @@ describe("decode reads", () => {
   it("the status of a payout that the gateway was not told of as unrecognized", () => {
     const payoutEnds = { success: new Set(["done"]), failure: new Set(["void"]) };
     for (const [status, isKnown] of [
-      ...["", "init", "Pending", "DONE", "void"].map((status) => [status, true] as const),
+      ...["", "init", "Pending", "DONE", " void\n"].map((status) => [status, true] as const),
       ...["success", "processing"].map((status) => [status, false] as const),
     ]) {
       const payout = decodePayout(JSON.stringify({ status }), { payoutEnds });
       assert.equal(payout.status, status);
       const words = payout.unrecognized.map(({ field, value }) => [field, value]);
       assert.deepEqual(words, isKnown ? [] : [["status", status]]);
+      const end = { DONE: "success", " void\n": "failure" }[status as string];
+      assert.equal(endOf(payout), end);
     }
   });
 
