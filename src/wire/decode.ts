@@ -300,7 +300,8 @@ function enumReader(desc: DescEnum): Read {
       (typeof value === "string" ? numbers.get(value.toLowerCase()) : undefined);
     if (number !== undefined) return number;
     const text = typeof value === "number" ? walk.numberText(parent, key) : value;
-    if (typeof text !== "string" || text.trim() === "") return walk.fault(parent, key);
+    if (typeof text !== "string") return walk.fault(parent, key);
+    if (text.trim() === "") return undefined; // It says nothing, as null does.
     return walk.fault(parent, key, "unrecognized", walk.hideSecrets?.(text) ?? text);
   };
 }

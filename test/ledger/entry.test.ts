@@ -84,6 +84,17 @@ describe("entry of a payment", () => {
     assert.equal(payment(full, confirm)?.operation, "refund");
   });
 
+  it("takes an empty operation or status for one that was not sent", () => {
+    const blank = {
+      ...full,
+      operation: "",
+      is_success: true,
+      details: { payment_id: "p", status: "" },
+    };
+    const { operation, status, event } = payment(blank) ?? assert.fail();
+    assert.deepEqual([operation, status, event.final], ["payment", "success", true]);
+  });
+
   it("has an identity made of payment_id, operation, operation_id, status and status_code", () => {
     const same = payment({ ...full, receipt_url: "https://example.com/receipt" });
     assert.equal(same?.identity, payment(full)?.identity);

@@ -95,6 +95,13 @@ const understood: [what: string, desc: DescMessage, wire: string, path: string, 
       bare,
     ],
     [
+      "an empty text of an enum as absent",
+      payment,
+      `{"operation":"","details":{"status":" ","fiscalization":{"status":""}}}`,
+      "operation",
+      0,
+    ],
+    [
       "nulls beside the set member of a oneof",
       request,
       `{"payment_method":{"cc":null,"wallet":{"option_id":"o"},"apple_pay":null}}`,
