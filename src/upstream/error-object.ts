@@ -6,8 +6,8 @@ import { type DecodeOptions, decode, type WireFault } from "../wire/wire.ts";
 import { readingOf } from "./error-codes.ts";
 
 /**
- * Reads a body as an Error object; undefined if it has no code, message, type or error id. Of the
- * faults, only a type that is not known is reported.
+ * Reads a body as an Error object; undefined if it has no code, message, type or error id, or only
+ * empty ones. Of the faults, only a type that is not known is reported.
  */
 export function readErrorObject(
   text: string,
@@ -24,7 +24,7 @@ export function readErrorObject(
     return undefined;
   }
   const { code, message, type, errorId } = error;
-  const empty = !code && message === undefined && errorId === undefined && type === UNSPECIFIED;
+  const empty = !code && !message && !errorId && type === UNSPECIFIED;
   if (empty) return undefined;
   for (const fault of unrecognized) onFault?.(fault);
   return error;
@@ -58,8 +58,8 @@ export function rateLimitError(given: UpstreamError | undefined): UpstreamError 
   const error = given ?? create(UpstreamErrorSchema);
   return {
     ...error,
-    code: error.code ?? "too_many_requests",
-    message: error.message ?? "Too many requests",
+    code: error.code || "too_many_requests",
+    message: error.message || "Too many requests",
     type: error.type === UNSPECIFIED ? ErrorType.API_ERROR : error.type,
   };
 }

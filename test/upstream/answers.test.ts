@@ -484,12 +484,13 @@ test("only an error code or type, a 401 or a 429 rejects a money call", async (t
 });
 
 test("payment data with a 4xx is a result; other JSON with a 4xx is not", async (t) => {
-  const { upstream } = await serverRig(
-    t,
-    json(402, '{"id":"p-1","details":{"status":"failure","status_code":"card_expired"}}'),
-  );
-  const payment = await createPayment(upstream);
-  assert.equal(payment.details?.status, PaymentStatus.FAILURE);
+  const failure = '{"id":"p-1","details":{"status":"failure","status_code":"card_expired"}}';
+  // A service may send each of its fields, empty where it has nothing to say.
+  const blank = '{"code":"","message":"","param":"","payment_id":"","type":"","error_id":"",';
+  for (const body of [failure, failure.replace("{", blank)]) {
+    const { upstream } = await serverRig(t, json(402, body));
+    assert.equal((await createPayment(upstream)).details?.status, PaymentStatus.FAILURE);
+  }
 
   const other = await serverRig(t, json(404, '{"status":"404","error":"no such path"}'));
   assert.equal((await failureOf(requestPayout(other.upstream))).code, "UNKNOWN");
@@ -505,6 +506,7 @@ const limits: Limited[] = [
   ["429 with all headers", answer(429, "slow down", ...slowDown), 3000, all],
   ["429 with Retry-After", answer(429, "", "Retry-After: 7"), 7000, none],
   ["429 without a word", answer(429, ""), 1000, none],
+  ["429 with an empty code", json(429, '{"code":"","message":"","type":""}'), 1000, none],
   [
     "too_many_requests with a nonsense Reset",
     json(400, '{"code":"too_many_requests"}', "X-RateLimit-Reset: -4"),
