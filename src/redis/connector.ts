@@ -100,8 +100,8 @@ export function noteAddress(stream: object, address: ServerAddress): void {
 }
 
 /** The server that a connection leads to; behind Sentinels by their address for it. */
-export function addressOf(stream: object | undefined): ServerAddress | undefined {
-  return stream && addresses.get(stream);
+export function addressOf(stream: unknown): ServerAddress | undefined {
+  return addresses.get(stream as object);
 }
 
 /**

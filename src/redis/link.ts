@@ -8,11 +8,11 @@ export function isCluster(client: Redis | Cluster): client is Cluster {
 }
 
 /**
- * The connection that commands take now, to compare it with a later one. Undefined for a cluster,
- * which has many.
+ * What tells the connection that commands take now from a later one, which may lead to another
+ * server. In a cluster it is the node that serves the key.
  */
-export function connectionOf(client: Redis | Cluster): object | undefined {
-  return isCluster(client) ? undefined : client.stream;
+export function connectionOf(client: Redis | Cluster, key: string): object | string | undefined {
+  return isCluster(client) ? client.slots[slotOf(key)]?.[0] : client.stream;
 }
 
 /** What a link has to know of a socket. */

@@ -118,6 +118,8 @@ export class AllReplicas implements WriteConcern {
     this.#waitFor = following.replicas.size;
     const next = readingOf(await again(againMs), primary);
     if (next instanceof Error) return next;
+    // The driver asks the node that serves the slot now: one that was promoted may lack the write.
+    if (ownNode(next) !== ownNode(reading)) return new Error("another node answers now");
     const stillNot = await this.#reasonNotTo({ ...next, written });
     return stillNot === undefined ? undefined : new Error(stillNot);
   }
@@ -218,6 +220,11 @@ export class AllReplicas implements WriteConcern {
 interface Look {
   readonly candidates: Candidates;
   readonly views: readonly SentinelView[];
+}
+
+/** The id of the node of a cluster that answered. */
+function ownNode({ nodes = "" }: Reading): string | undefined {
+  return /^(\S+) \S+ \S*\bmyself\b/m.exec(nodes)?.[1];
 }
 
 function readingOf(answers: PipelineAnswers, primary: ServerAddress | undefined): Reading | Error {

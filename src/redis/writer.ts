@@ -156,16 +156,17 @@ class Batches {
       script.queue(pipeline, keys, args, { asText: !first });
     }
     this.#concern.queue(pipeline, replicasMs);
-    let connection: object | undefined;
+    const key = batch[0]?.keys[0] ?? "";
+    let connection: ReturnType<typeof connectionOf>;
     const send = () => {
       // Not before: it may have to be opened first, and then leads to the primary of today.
-      connection = connectionOf(this.#client);
+      connection = connectionOf(this.#client, key);
       return pipeline.exec();
     };
     const answers = (await ask(this.#client, send, batchMs)) ?? [];
     const missing = await this.#concern.missing(answers.slice(batch.length), {
       primary: addressOf(connection),
-      again: (leftMs) => this.#again(batch[0]?.keys[0] ?? "", connection, leftMs),
+      again: (leftMs) => this.#again(key, connection, leftMs),
     });
     let moved = false;
     const refused = batch.filter(({ resolve, reject }, at) => {
@@ -195,7 +196,7 @@ class Batches {
   async #again(key: string, connection: unknown, ms: number): Promise<PipelineAnswers> {
     const pipeline = this.#client.pipeline().exists(key);
     this.#concern.queue(pipeline, ms);
-    if (connectionOf(this.#client) !== connection) throw new Error("connection lost");
+    if (connectionOf(this.#client, key) !== connection) throw new Error("connection lost");
     const answers =
       (await ask(this.#client, () => pipeline.exec(), ms + batchMs - replicasMs)) ?? [];
     return answers.slice(1);

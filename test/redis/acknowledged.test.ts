@@ -222,6 +222,27 @@ describe("with three Sentinels, a write", () => {
   });
 });
 
+it("in a cluster a write does not count because a node that was promoted meanwhile has no replicas", async () => {
+  const client = { isCluster: true };
+  const holders = new AllReplicas({ client } as unknown as RedisConnector);
+  const answers = (replicas: readonly (readonly string[])[], nodes: string): PipelineAnswers => {
+    const role = ["master", 100, replicas];
+    return [role, replicas.length, role, nodes].map((answer) => [null, answer] as const);
+  };
+  const before = `p 10.0.0.1:1@2 myself,master - 0 0 1 connected 0-16383
+r 10.0.0.2:1@2 slave p 0 0 1 connected
+`;
+  const after = `p 10.0.0.1:1@2 master,fail - 0 0 1 disconnected
+r 10.0.0.2:1@2 myself,master - 0 0 2 connected 0-16383
+`;
+  const first = answers([["10.0.0.2", "1", "99"]], before);
+  const told = (then: PipelineAnswers) =>
+    holders.missing(first, { primary: undefined, again: async () => then });
+  assert.match(`${await told(answers([], after))}`, /another node answers now/);
+  const caughtUp = answers([["10.0.0.2", "1", "100"]], before);
+  assert.equal(await told(caughtUp), undefined, "the control");
+});
+
 it("a write that waits for a connection is judged by the primary that it then goes to", async () => {
   const streams = ["p:1", "q:1"].map((address) => {
     const stream = {};

@@ -107,7 +107,7 @@ export class SharedBudget {
   /** Since this time every reply has come too late to be used. */
   #slowSince: number | undefined;
   #repliedAt = -Infinity;
-  /** The connection of the last reply; undefined for a cluster. */
+  /** The connection of the last reply. */
   #repliedOver: unknown;
   /** Redis may lack uses of the last seconds. */
   #doubtful = false;
@@ -254,7 +254,7 @@ export class SharedBudget {
     // A rejection is reported until it has passed, since Redis may forget it.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
     const first = this.#stateId === "";
-    let connection = connectionOf(client);
+    let connection = connectionOf(client, keys.bucket);
     // Another connection may lead to a newly promoted server that lacks the newest takes.
     const doubtful = this.#doubtful || (!first && connection !== this.#repliedOver);
     this.#doubtful = false;
@@ -277,7 +277,7 @@ export class SharedBudget {
     this.#unused.clear();
     const run = async () => {
       if (first) await readyWithin(firstTimeoutMs, client);
-      connection = connectionOf(client);
+      connection = connectionOf(client, keys.bucket);
       return await script.run(client, [keys.bucket], [text, rules]);
     };
     const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
