@@ -1,19 +1,15 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Begun, NewIntent } from "../../../src/ledger/intents.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import { connectRedis } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { loadScript } from "../../../src/redis/script.ts";
 import { createWriter, type Writer } from "../../../src/redis/writer.ts";
-import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
-import { listen } from "../../listen.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
@@ -257,21 +253,6 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     server.resume();
     await until(async () => (await store.begin("default", newCall())).kind === "inFlight");
     await until(async () => (await begins())[1] === "started");
-  });
-
-  it("begins no call while connections are accepted but silent from the start", async (t) => {
-    const sockets = new Set<Socket>();
-    const server = createServer((socket) => void sockets.add(socket.on("error", () => {})));
-    const redis = connectRedis(new Secret(`redis://127.0.0.1:${await listen(server)}`), () => {});
-    t.after(async () => {
-      await redis.close();
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    });
-    const [store] = pairOn(t, { redis });
-    while (sockets.size < 2) {
-      await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
-    }
   });
 
   const refusing: [string, [string, ...string[]]][] = [
