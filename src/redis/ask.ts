@@ -61,7 +61,7 @@ export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   const link = linkOf(client);
   // A cluster client retries first, and then reports it behind "Last error: ReplyError: ".
   if (error instanceof Error && /^(?:.*: ReplyError: )?CLUSTERDOWN/.test(error.message)) {
-    return new StoreUnavailable(error, { away: link.isDown(), broken: false });
+    return new StoreUnavailable(error, { away: link.onDown(), broken: false });
   }
   if (error instanceof Error && error.name === "ReplyError") {
     return new StoreUnavailable(error, { away: false, broken: false });

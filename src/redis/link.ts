@@ -27,6 +27,7 @@ const silentMs = 500;
 
 /** What the last connection to one server has shown. */
 class Server {
+  #last: Connection | undefined;
   #isAway = false;
   /** The last connection, once it was accepted; until it closes, or for as long as it says nothing. */
   #accepted: Connection | undefined;
@@ -45,6 +46,7 @@ class Server {
     let acceptedMs: number | undefined;
     let failure: Error | undefined;
     let isClosedThere = false;
+    this.#last = connection;
     // With TLS, too, the server has accepted it then.
     connection.once("connect", () => {
       acceptedMs = performance.now();
@@ -59,6 +61,7 @@ class Server {
       isClosedThere = isGone(error);
     });
     connection.once("close", () => {
+      if (connection !== this.#last) return;
       if (connection.bytesRead > 0) {
         // The next connection shows at once whether the server is back.
         this.is({ away: false });
@@ -124,9 +127,9 @@ export class Link {
 
   /**
    * Called when the cluster reports that it is down: it counts as down until the client is ready
-   * again. @returns whether the store counts as away
+   * again. @returns whether the store is away
    */
-  isDown(): boolean {
+  onDown(): boolean {
     this.#isDown = true;
     return this.#cluster === undefined || this.isAway();
   }

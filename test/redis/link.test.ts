@@ -225,6 +225,20 @@ describe("a link, by what became of its last connection", () => {
   }
 });
 
+test("the last connection says whether a server is away, though an older one ends after it", () => {
+  const link = new Link();
+  const [older, last] = [new Socket(), new Socket()];
+  link.follow(older, "10.0.0.1:1");
+  older.emit("connect");
+  older.bytesRead = 1;
+  link.follow(last, "10.0.0.1:1");
+  last.emit("error", Object.assign(new Error(), { code: "ECONNREFUSED" }));
+  last.emit("close");
+  assert.equal(link.isAway(), true);
+  older.emit("close");
+  assert.equal(link.isAway(), true);
+});
+
 test("of a cluster only the node that serves a key counts for it", () => {
   const nodes = [1, 2].map((port) => ({ options: { host: "10.0.0.1", port } }));
   const slots = Array.from({ length: 16_384 }, (_, slot) => [`10.0.0.1:${slot < 8_192 ? 1 : 2}`]);
