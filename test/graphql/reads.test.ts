@@ -167,13 +167,6 @@ test("a link that the caller may not follow is null with an error, and the rest 
   );
 });
 
-test("rateLimit returns the request budget", async (t) => {
-  const gateway = await serve(t);
-  assert.deepEqual(await gateway.run("{ rateLimit { limit remaining resetSeconds } }"), {
-    data: { rateLimit: { limit: 10, remaining: 7, resetSeconds: 1 } },
-  });
-});
-
 test("Payment.events accepts 1 to 100 as `first`", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => known({ externalId: "e" }),

@@ -18,15 +18,9 @@ const persisted = (sha256Hash: string) => ({ persistedQuery: { version: 1, sha25
 
 type Send = (params: Record<string, unknown>) => Promise<Answer>;
 
+/** By GET: test/graphql/http-path.test.ts. */
 const transports: Record<string, (t: TestContext, gateway: Served) => Send> = {
   POST: (_, gateway) => async (params) => (await gateway.post(params)).json(),
-  GET: (_, gateway) => async (params) => {
-    const entries = Object.entries(params).map(([name, value]) => [
-      name,
-      typeof value === "string" ? value : JSON.stringify(value),
-    ]);
-    return (await fetch(`${gateway.url}?${new URLSearchParams(entries)}`)).json();
-  },
   WebSocket: (t, gateway) => {
     const client = socketClient(t, gateway);
     return (params) => firstResult(client, { query: "", ...params });

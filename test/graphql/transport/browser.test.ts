@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import WebSocket from "ws";
-import type { Credentials } from "../../../src/auth/identify.ts";
 import { ask } from "../../ask.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 
@@ -69,29 +68,6 @@ test("a request that a page can send without a preflight runs no mutation", asyn
     assert.equal((await send(gateway, "GET", headers, { query: mutation })).status, 405);
   }
   assert.deepEqual(gateway.seen(), []);
-});
-
-test("cookies are neither read nor allowed, and responses are not cached", async (t) => {
-  const names: string[] = [];
-  const identify = async ({ header }: Credentials) => {
-    header("authorization");
-    names.push(header("cookie") ?? "none");
-    return somebody;
-  };
-  const gateway = await serve(t, {}, { corsOrigins: [shop], identify });
-  for (const [method, options] of [
-    ["OPTIONS", {}],
-    ["GET", { query: budget }],
-  ] as const) {
-    const { headers } = await send(gateway, method, { origin: shop }, options);
-    assert.equal(headers["access-control-allow-origin"], shop);
-    assert.equal(headers["access-control-allow-credentials"], undefined);
-    assert.equal(headers["set-cookie"], undefined);
-    assert.equal(headers["cache-control"], "no-store");
-    assert.equal(headers["x-content-type-options"], "nosniff");
-    assert.equal(headers["referrer-policy"], "no-referrer");
-    assert.match(String(headers.vary), /origin/i);
-  }
 });
 
 test("sockets of pages of foreign origins are refused, those of listed origins are not", async (t) => {
