@@ -72,6 +72,8 @@ test("an EventSource whose watch cannot begin is told when to come back, a crowd
     assert.equal(status, 200);
     assert.ok((waits.at(-1) ?? 0) >= least, text);
   }
+  const { status, headers } = await get(await serve(t, refusing("UNAUTHENTICATED")));
+  assert.deepEqual([status, headers.get("www-authenticate")], [401, "Bearer"], "for good");
 });
 
 test("a key set that is away ends no EventSource, and a POST with its status", async (t) => {
