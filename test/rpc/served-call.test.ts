@@ -184,7 +184,6 @@ test("a rate budget that cannot be read does not fail the call", async () => {
   assert.equal((await client.getPayment({})).cursor, "c1");
 });
 
-const timeout = 20_000;
 const watchPath = "/payments.v1.PaymentService/WatchPayment";
 const message = "amount: 1,50 € is no decimal (100% sure)";
 
@@ -203,7 +202,7 @@ function connect(t: TestContext, rpc: Started): http2.ClientHttp2Session {
   return session;
 }
 
-test("a charset in quotes is the same one", { timeout }, async (t) => {
+test("a charset in quotes is the same one", async (t) => {
   const rpc = await rig(t);
   const type = { "content-type": 'application/json; charset="UTF-8"' };
   const stream = connect(t, rpc).request({ ":method": "POST", ":path": getPaymentPath, ...type });
@@ -212,9 +211,7 @@ test("a charset in quotes is the same one", { timeout }, async (t) => {
   assert.equal(rpc.calls.length, 1);
 });
 
-test("a request that is no call is refused by its status, and gives its slot back", {
-  timeout,
-}, async (t) => {
+test("a request that is no call is refused by its status, and gives its slot back", async (t) => {
   const admission = createAdmission({ maxCalls: 10 });
   const rpc = await rig(t, { admission });
   const session = connect(t, rpc);
@@ -235,7 +232,7 @@ test("a request that is no call is refused by its status, and gives its slot bac
   assert.equal(rpc.calls.length, 0);
 });
 
-test("a compressed message in an address grows to 16 KiB at most", { timeout }, async (t) => {
+test("a compressed message in an address grows to 16 KiB at most", async (t) => {
   const { url } = await rig(t);
   for (const [bytes, status] of [
     [16_000, 400],
@@ -249,9 +246,7 @@ test("a compressed message in an address grows to 16 KiB at most", { timeout }, 
   }
 });
 
-test("a message that grows too many times as large is refused in these words", {
-  timeout,
-}, async (t) => {
+test("a message that grows too many times as large is refused in these words", async (t) => {
   const rpc = await rig(t);
   const bytes = gzipSync(JSON.stringify({ externalId: "x".repeat(900_000) }));
   const answer = await rpc.post("GetPayment", bytes, { "content-encoding": "gzip" });
@@ -259,9 +254,7 @@ test("a message that grows too many times as large is refused in these words", {
   assert.match(await answer.text(), /message grows more than 100 times as large/);
 });
 
-test("a request with expect: 100-continue is answered 100 before its body", {
-  timeout,
-}, async (t) => {
+test("a request with expect: 100-continue is answered 100 before its body", async (t) => {
   const head = http2Call("GetPayment", { expect: "100-continue" });
   const stream = connect(t, await rig(t)).request(head);
   await once(stream, "continue");
@@ -274,9 +267,7 @@ test("a request with expect: 100-continue is answered 100 before its body", {
 const early = { [getPaymentPath]: 429, "/nowhere": 404 };
 
 for (const [path, status] of Object.entries(early)) {
-  test(`a response ${status} before the end of its request closes the stream without an error`, {
-    timeout,
-  }, async (t) => {
+  test(`a response ${status} before the end of its request closes the stream without an error`, async (t) => {
     const rpc = await rig(t, { limits: { readMaxBytes: 10 } });
     const stream = connect(t, rpc).request(http2Call("GetPayment", { ":path": path }));
     stream.resume().write("x".repeat(100));
