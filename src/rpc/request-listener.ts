@@ -5,7 +5,6 @@ import { overloaded } from "../net/overloaded.ts";
 import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { toConnectError } from "./errors.ts";
-import { limitOpenStreams } from "./open-streams.ts";
 import { anyProtocolOf, askedBy, askedTimeoutMs, failureOf, type Protocol } from "./protocols.ts";
 import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
@@ -79,6 +78,32 @@ export function createRequestListener(options: ListenerOptions): (head: RequestH
     log.error({ path, err: error }, "unexpected error: call not answered");
   }
 }
+
+/**
+ * Limits the streams that need no credentials, on each connection and of all together. The returned
+ * function counts one until its request is over; it returns false if that would be too many.
+ */
+function limitOpenStreams(maxConnections: number = 10_000): (head: RequestHead) => boolean {
+  const ofConnection = new WeakMap<object, number>();
+  // Each keeps its connection from counting as idle: they may hold but a share of the connections.
+  const most = Math.min(1_000, Math.max(1, Math.floor(maxConnections / 10)));
+  let all = 0;
+
+  return ({ connection, onClose }) => {
+    const count = ofConnection.get(connection) ?? 0;
+    if (count >= openStreamsPerConnection || all >= most) return false;
+    ofConnection.set(connection, count + 1);
+    all += 1;
+    onClose(() => {
+      ofConnection.set(connection, (ofConnection.get(connection) ?? 1) - 1);
+      all -= 1;
+    });
+    return true;
+  };
+}
+
+/** A client usually watches the health of one or two services. */
+export const openStreamsPerConnection = 10;
 
 /**
  * Refuses requests with an error, in the protocol of their content type. It is encoded once: a
