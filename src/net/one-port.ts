@@ -198,8 +198,16 @@ const maxHeaderListPairs = 128;
 /** Removes white space around values, as Node's HTTP/1.1 parser does. */
 function trimFields(headers: http2.IncomingHttpHeaders): void {
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value === "string") headers[name] = value.replace(/^[ \t]+|[ \t]+$/g, "");
+    if (typeof value === "string") headers[name] = trimmed(value);
   }
+}
+
+function trimmed(text: string): string {
+  let from = 0;
+  let end = text.length;
+  while (from < end && isSpace(text.charCodeAt(from))) from += 1;
+  while (end > from && isSpace(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(from, end);
 }
 
 function isPadded(text: string): boolean {
