@@ -210,8 +210,8 @@ for (const [what, behind, options] of [
   ["breaks the protocol, and leaves", frame(frameType.settings, 0, 0, Buffer.alloc(8)), {}],
 ] as const) {
   for (const limits of [quick, { ...quick, keepAliveIntervalMs: 0, idleTimeoutMs: 50 }]) {
-    const often = `PINGs every ${limits.keepAliveIntervalMs} ms`;
-    test(`a peer that sends GOAWAY and then ${what} is cut, and its watch ends, with ${often}`, async () => {
+    const often = limits.keepAliveIntervalMs === 0 ? "without PINGs" : "with PINGs";
+    test(`a peer that sends GOAWAY and then ${what} is cut, and its watch ends, ${often}`, async () => {
       await using started = await start({ watchPayment }, { limits });
       const peer = await h2Peer(started.port, options);
       peer.send(watchBy(1), goaway, behind);
