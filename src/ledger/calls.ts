@@ -320,15 +320,24 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
     leased.leaseMs = Math.min(leased.leaseMs, nowMs - startedMs);
   };
   for (const call of record?.calls ?? []) {
-    // By a clock that was set back since, nobody would look at it until the clock catches up.
-    const isAhead = Number(call.startedAt) > nowMs;
-    if (call.needsOperator || (call.state !== "running" && !isAhead)) continue;
+    if (!waitsForProcess(intentOfCall(draft.key, call), nowMs)) continue;
     end(call);
     call.dueMs = nowMs;
     indexDue(change, draft, call);
   }
   const key = keyDraft?.value as KeyRecord | undefined;
   if (key?.state === "running") end(key);
+}
+
+/**
+ * Whether nobody looks at a call before its lease is over, or, by a clock that was set back since it
+ * began, before the clock catches up.
+ */
+export function waitsForProcess(
+  { state, startedAtMs, needsOperator }: Intent,
+  nowMs: number,
+): boolean {
+  return !needsOperator && (state === "running" || startedAtMs > nowMs);
 }
 
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */

@@ -23,6 +23,7 @@ import {
   keepCallsMs,
   lookedAt,
   pendingFrom,
+  waitsForProcess,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import type { DeadLetters } from "./dead-letter.ts";
@@ -406,8 +407,10 @@ export class Ledger {
     // time.
     for (let at = 0; at < found.length; at += leasesAtOnce) {
       const calls = await this.#callsOf(account, dueIndex, found.slice(at, at + leasesAtOnce));
+      // Most calls are pending: a step on each would keep a gateway from its start for minutes.
+      const leased = calls.filter((intent) => waitsForProcess(intent, kernel.nowMs()));
       await Promise.all(
-        calls.map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver)),
+        leased.map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver)),
       );
     }
   }
