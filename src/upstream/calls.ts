@@ -39,8 +39,7 @@ const isPayment = (result: Payment) =>
   (result.details.status !== PaymentStatus.UNSPECIFIED ||
     unrecognizedIn(result, "details.status") !== undefined);
 
-const isPayout = ({ transactionId, status }: Payout) =>
-  transactionId !== undefined && status !== undefined;
+const isPayout = ({ transactionId, status }: Payout) => Boolean(transactionId && status);
 
 /** A call that moves money for a payment. */
 function payment({ externalId }: { readonly externalId: string }) {

@@ -303,6 +303,7 @@ test("an Error object in a 200 is one even with members of a result", async (t) 
     '"external_id":"order-1"',
     '"external_id":"order-1","details":["no money"]',
     '"id":"p-1","is_success":false,"details":{"amount":"1"}',
+    '"transaction_id":"","status":"","external_id":"","details":{"status":""},"option_id":""',
   ]) {
     for (const call of all) {
       const { upstream, faults } = await withMembers(members);
