@@ -141,6 +141,27 @@ test("input of the wrong shape never reaches the core", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
+test("a literal that a scalar refuses is told with its place in the query", async (t) => {
+  const gateway = await serve(t);
+  for (const [query, literal, message] of [
+    ['{ payments(filter: {firstSeenAfter: "x"}) { edges { cursor } } }', '"x"', /^DateTime takes/],
+    [
+      'mutation { confirmPayment(input: {externalId: "e", amount: true}) { __typename } }',
+      "true",
+      /^Decimal takes a string/,
+    ],
+    [
+      'mutation { deleteWalletItem(input: {type: "card", optionId: 5}) { __typename } }',
+      "5",
+      /^UUID takes a string/,
+    ],
+  ] as const) {
+    const { errors } = await gateway.run(query);
+    assert.match(errors[0].message, message);
+    assert.deepEqual(errors[0].locations, [{ line: 1, column: query.indexOf(literal) + 1 }]);
+  }
+});
+
 test("half of a surrogate pair is refused with the path in its variable", async (t) => {
   const gateway = await serve(t);
   const half = "pay \ud83d";

@@ -14,7 +14,7 @@ function textScalar(name: "UUID" | "URL" | "EmailAddress" | "IPv4", description:
     description: `${description} In an answer: the payments service's own text.`,
     serialize: String,
     parseValue: (value) => textOf(name, value),
-    parseLiteral: (node) => textOf(name, node.kind === Kind.STRING ? node.value : undefined),
+    parseLiteral: located((node) => textOf(name, stringOf(node))),
   });
 }
 
@@ -31,13 +31,14 @@ builder.scalarType("Decimal", {
     "refused, since its text is lost. In an answer: the payments service's own digits.",
   serialize: String,
   parseValue: decimalOfVariable,
-  parseLiteral: decimalOfLiteral,
+  parseLiteral: located(decimalOfLiteral),
 });
 
 builder.scalarType("DateTime", {
   description: "An instant in RFC 3339 form, in UTC, such as `2026-01-31T12:00:00.250Z`.",
   serialize: (instant) => writeInstant(instant as Timestamp),
   parseValue: instantOf,
+  parseLiteral: located((node) => instantOf(stringOf(node))),
 });
 
 builder.scalarType("BigInt", {
@@ -49,6 +50,21 @@ builder.scalarType("BigInt", {
     throw new GraphQLError("BigInt appears in answers only");
   },
 });
+
+/** Parses a value in a query: an error says where it stands, which GraphQL.js leaves to a scalar. */
+function located<Value>(parse: (node: ValueNode) => Value): (node: ValueNode) => Value {
+  return (node) => {
+    try {
+      return parse(node);
+    } catch (error) {
+      throw new GraphQLError((error as Error).message, { nodes: node });
+    }
+  };
+}
+
+function stringOf(node: ValueNode): string | undefined {
+  return node.kind === Kind.STRING ? node.value : undefined;
+}
 
 // The errors below name no value: a value in the wrong place may be a secret.
 
