@@ -105,6 +105,35 @@ function pendingCall() {
   return { answer: resolve, fail: reject, started: started.promise, does };
 }
 
+const isUnknown =
+  (code: string) =>
+  ({ code: told, details }: GatewayError) =>
+    told === code && details.outcomeUnknown?.externalId === "order";
+
+test("a caller that goes away after the call was sent gets an unknown outcome", async () => {
+  const { run, ended, idle } = moneyCalls();
+  const leave = new AbortController();
+  const upstream = pendingCall();
+  // Once the call is sent, the upstream ignores the caller's signal.
+  const does: Does = (options, nth) => {
+    options.onSent?.();
+    return upstream.does({ ...options, signal: new AbortController().signal }, nth);
+  };
+  const refused = assert.rejects(
+    run({ signal: leave.signal, does }),
+    isUnknown("DEADLINE_EXCEEDED"),
+  );
+  await upstream.started;
+  leave.abort();
+  await refused;
+
+  // The answer is still recorded, and a shutdown waits for it.
+  assert.deepEqual(ended, []);
+  upstream.answer(payment("late"));
+  await idle();
+  assert.deepEqual(ended, ["pending"]);
+});
+
 test("a caller that goes away before the call was sent gets no unknown outcome", async () => {
   const leave = new AbortController();
   const upstream = pendingCall();
@@ -167,7 +196,44 @@ test("a key in the input is the key of the header; two different ones are refuse
   assert.equal(sends(), 1);
 });
 
+test("without a key every call is sent", async () => {
+  const { run } = moneyCalls();
+  const does: Does = (_, nth) => payment(`${nth}`);
+  assert.deepEqual([await run({ does }), await run({ does })], [payment("1"), payment("2")]);
+});
+
 const reused = { code: "ALREADY_EXISTS", details: { reason: "IDEMPOTENCY_KEY_REUSED" } };
+
+test("a key used with another method or request is refused, also while its call is in flight", async () => {
+  const { run, sends } = moneyCalls();
+  const runBy = (method: MoneyMethod) => run({ key: "key", method });
+  const first = runBy("CreatePayment");
+  await Promise.all([
+    assert.rejects(runBy("ConfirmPayment"), reused),
+    assert.rejects(run({ key: "key", method: "CreatePayment", amount: "2.00" }), reused),
+  ]);
+  await first;
+  for (const other of ["CreateRecurrentPayment", "ConfirmPayment", "RequestPayout"] as const) {
+    await assert.rejects(runBy(other), reused);
+  }
+  assert.deepEqual(await runBy("CreatePayment"), await first);
+  assert.equal(sends(), 1);
+});
+
+test("a key is bound to its account, also while its call is in flight", async () => {
+  const { run } = moneyCalls();
+  const upstreams = [pendingCall(), pendingCall()];
+  const outcomes = upstreams.map(({ does }, n) =>
+    run({ key: "key", account: `account-${n}`, does }),
+  );
+  for (const [n, { started, answer }] of upstreams.entries()) {
+    const sent = await Promise.race([started, outcomes[n]]);
+    assert.ok(sent && "signal" in sent, "answered with the call of another account");
+    sent.onSent?.();
+    answer(payment(`p${n}`));
+  }
+  assert.deepEqual(await Promise.all(outcomes), [payment("p0"), payment("p1")]);
+});
 
 test("an unknown outcome is stored under its key", async () => {
   const { run, sends, ended } = moneyCalls();
@@ -211,6 +277,52 @@ for (const [words, isRunning, code] of [
   });
 }
 
+test("no call is sent while another one of its method has no answer", async () => {
+  const { run, sends } = moneyCalls();
+  await assert.rejects(run({ does: fails(new Error("lost")) }), { code: "UNKNOWN" });
+  await assert.rejects(run(), { code: "ABORTED", details: { reason: "CALL_IN_FLIGHT" } });
+  assert.equal(sends(), 1);
+});
+
+test("a shared call continues for the others if its first caller leaves before it is sent", async () => {
+  const { run, sends } = moneyCalls();
+  const leave = new AbortController();
+  const { does, started, answer } = pendingCall();
+  const left = run({ key: "key", does, signal: leave.signal });
+  const refused = assert.rejects(left, { code: "CANCELLED" });
+  const stays = run({ key: "key", does });
+  await started;
+  leave.abort();
+  await refused;
+  answer(payment("first"));
+  assert.deepEqual(await stays, payment("first"));
+  assert.equal(sends(), 1);
+});
+
+test("if all callers of a key leave before the call is sent, the next caller starts a new one", async () => {
+  const { run } = moneyCalls();
+  const leave = new AbortController();
+  const { does, started } = pendingCall();
+  const left = run({ key: "key", does, signal: leave.signal });
+  const refused = assert.rejects(left, { code: "CANCELLED" });
+  await started;
+  leave.abort();
+  await refused;
+  assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
+});
+
+for (const [code, why] of [
+  ["RESOURCE_EXHAUSTED", "too many requests"],
+  ["INTERNAL", "the merchant's credentials are refused"],
+] as const) {
+  test(`${code} is not stored as the answer of a key: ${why}`, async () => {
+    const { run } = moneyCalls();
+    const does = fails(new GatewayError(code, why, { notAttempted: true }));
+    await assert.rejects(run({ key: "key", does }), { code });
+    assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
+  });
+}
+
 test("a refusal is stored under its key with all its details", async () => {
   const { run, sends } = moneyCalls();
   const details = { reason: "DECLINED", fields: [{ path: "amount", message: "is too much" }] };
@@ -221,6 +333,29 @@ test("a refusal is stored under its key with all its details", async () => {
   }
   assert.equal(sends(), 1);
 });
+
+for (const suspended of ["while it is sent", "before the store's permission arrives"] as const) {
+  test(`a call of a replica that was suspended ${suspended} is not sent too late`, async (t) => {
+    t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
+    const store = memory(() => 0);
+    const begin = store.begin.bind(store);
+    store.begin = async (...given) => {
+      const begun = await begin(...given);
+      if (suspended !== "while it is sent") t.mock.timers.tick(60_000);
+      return begun;
+    };
+    const { run, ended } = moneyCalls(store);
+    let isWritten = false;
+    const does: Does = ({ onSent }) => {
+      if (suspended === "while it is sent") t.mock.timers.tick(60_000);
+      onSent?.();
+      isWritten = true;
+      return payment("late");
+    };
+    await assert.rejects(run({ does }), /too late to be sent/);
+    assert.deepEqual([isWritten, ended], [false, ["closed"]]);
+  });
+}
 
 test("a key is forgotten after a day", async () => {
   let nowMs = 0;

@@ -224,6 +224,19 @@ test("a wait ends in time while the log does not answer", async (t) => {
   assert.equal(await waiting, undefined);
 });
 
+test("the state after an answer is no longer waited for once the caller goes away", async () => {
+  const leaving = new AbortController();
+  const asked = Promise.withResolvers<void>();
+  const silent = () => {
+    asked.resolve();
+    return new Promise<never>(() => {});
+  };
+  const answer = answered({ answer: theAnswer }, silent, { signal: leaving.signal });
+  await asked.promise;
+  leaving.abort();
+  assert.deepEqual(await answer, { answer: theAnswer, ...nothing, cursor: "" });
+});
+
 test("the state after an answer comes from it alone while the log cannot be read", async () => {
   const entry = payment({ status: "success" });
   for (const error of [new GatewayError("UNAVAILABLE", "away"), new Error("a mistake of ours")]) {
@@ -235,6 +248,23 @@ test("the state after an answer comes from it alone while the log cannot be read
       assert.deepEqual([state, cursor], [PaymentState.PAID, ""]);
     }
   }
+});
+
+test("a wait that ends without news does not tell the failure of an earlier attempt", async (t) => {
+  const { log, begin, append, waited, passes } = rig(t);
+  const confirm = (status: string) => ({ operation: "confirm", status, paymentId: "p-1" });
+  // A payment of unknown outcome, of which one confirmation has failed and another is pending.
+  await log.end(account, await begin(), { state: "unknown" });
+  await append(confirm("failure"));
+  await append(confirm("pending"));
+  const made = { answer: theAnswer, entry: payment(confirm("pending")), appended: duplicate };
+  const early = waited(made);
+  await passes(30_000);
+  assert.deepEqual((await early).answer, theAnswer);
+  const late = waited(made);
+  await append(confirm("success"));
+  await passes(30_000);
+  assert.notDeepEqual((await late).answer, theAnswer, "what came later is told");
 });
 
 test("a lost call is not answered with the failure of an earlier attempt", async (t) => {
@@ -266,4 +296,20 @@ test("an answer that is not in the log is not waited for", async (t) => {
     await answer;
     assert.equal(waiting, waits);
   }
+});
+
+test("a deadline that passes during a wait does not deny a call that was sent", async (t) => {
+  const { append, waited, passes } = rig(t);
+  await append({ status: "pending" });
+  const deadline = new AbortController();
+  const { signal } = deadline;
+  const [known, unknown] = [waited({ answer: theAnswer }, { signal }), waited(lost, { signal })];
+  await passes();
+  deadline.abort(new DOMException("the deadline passed", "TimeoutError"));
+  assert.equal((await known).answer, theAnswer);
+  const { details } = lost;
+  await assert.rejects(unknown, ({ code, ...told }: GatewayError) => {
+    assert.deepEqual(told.details.outcomeUnknown, details.outcomeUnknown);
+    return code === "DEADLINE_EXCEEDED";
+  });
 });

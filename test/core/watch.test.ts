@@ -11,7 +11,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
-import { payment, stateOn, step, type Told } from "../ledger/entries.ts";
+import { cursors, payment, stateOn, step, steps, type Told, take } from "../ledger/entries.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { overridden } from "../overridden.ts";
 
@@ -118,6 +118,25 @@ test("an event that arrives while a watch starts is delivered even if no state i
   assert.equal(await next(events), "payment:success");
   leave();
 });
+
+for (const when of ["before", "after"] as const) {
+  test(`an event ${when} the snapshot, in the live part too, is delivered exactly once`, async () => {
+    const log = newLog();
+    await append(log, entry("pending"));
+    const add = () => append(log, entry("success"));
+    const watched = when === "before" ? whileReading(log, add) : whileReading(log, () => {}, add);
+    const { events, leave } = start(watched);
+    const all = { [Symbol.asyncIterator]: () => events };
+    const seen = await take(all, when === "before" ? 1 : 2);
+    await append(log, refund());
+    seen.push(...(await take(all, 1)));
+    const known = await log.history(account, EventKind.PAYMENT, externalId, 10);
+    const expected = when === "before" ? known.slice(1) : known;
+    assert.deepEqual([cursors(seen), steps(seen)], [cursors(expected), steps(expected)]);
+    leave();
+    await assert.rejects(events.next(), { code: "CANCELLED" });
+  });
+}
 
 test("a follower that looks again and again keeps nothing of its pauses", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -385,6 +404,23 @@ test("the first event of a watch is UNKNOWN while a call is open that the log do
   assert.deepEqual(await first(log), ["payment:failure", "UNKNOWN"]);
   await end();
   assert.deepEqual(await first(log), ["payment:failure", "FAILED"]);
+});
+
+test("a watch that resumes from a snapshot's cursor yields only events after the snapshot", async () => {
+  const log = newLog();
+  await append(log, entry("success"), entry("failure", { paymentId: "p0" }));
+  const { events, leave } = start(log);
+  const { value } = await events.next();
+  assert.equal(
+    step(value),
+    "payment:success",
+    "a late failure of another attempt hides no success",
+  );
+  leave();
+  const resumed = start(log, { after: value.cursor });
+  await append(log, refund());
+  assert.equal(await next(resumed.events), "refund:success", "nothing again");
+  resumed.leave();
 });
 
 for (const all of [false, true]) {

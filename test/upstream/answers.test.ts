@@ -559,7 +559,7 @@ test("refused merchant credentials are INTERNAL and reported once, as is their a
     socket.write(scripts.shift() ?? "");
   });
   const first = await failureOf(createPayment(upstream));
-  assert.deepEqual([first.code, first.details.notAttempted], ["INTERNAL", true]);
+  assert.equal(first.code, "INTERNAL");
   assert.equal(first.details.upstream?.code, "authorization_failed");
   assert.equal((await failureOf(getPayout(upstream))).code, "INTERNAL");
   assert.deepEqual(credentials, [false]);
