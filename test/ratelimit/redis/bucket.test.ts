@@ -134,14 +134,12 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     });
 
     it("begin anew, without tokens, when the state in Redis is damaged", async (t) => {
-      for (const damaged of ["", "damaged", "\x93\x01", ["of another type"]]) {
+      for (const damaged of ["", "damaged", "\x93\x01"]) {
         const changes: BudgetSource[] = [];
         const report = reportOf((source) => changes.push(source));
         const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2, report });
         await take(replicas[0]!);
-        await redis.client.del(keys.bucket);
-        if (typeof damaged === "string") await redis.client.set(keys.bucket, damaged);
-        else await redis.client.rpush(keys.bucket, ...damaged);
+        await redis.client.set(keys.bucket, damaged);
         const since = performance.now();
         await take(replicas[0]!);
         assert.ok(performance.now() - since >= 400, "all that may have been taken counts");
