@@ -1,12 +1,19 @@
 import { createHash } from "node:crypto";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
+import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
 import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
 import { addEntry, factsOf, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
-import { evidenceOf, isOperationOf, markByAnother, methodOf } from "./evidence.ts";
+import {
+  evidenceOf,
+  isOperationOf,
+  markByAnother,
+  methodOf,
+  stateWithoutCalls,
+} from "./evidence.ts";
 import {
   type Ages,
   type AlreadyPaid,
@@ -123,7 +130,7 @@ export function endCall(
   if (isLost) adoptCall(change, draft, callOf(intent));
   const was = callIn(draft, id)?.state;
   change.trace = told?.trace ?? ending.trace;
-  if (ending.state === "closed" && ending.paid) settleAsPaid(change, draft, ending.paid);
+  if (ending.state === "closed" && ending.paid) settleAsPaid(change, draft, ending.paid, id);
   const appended = told && addEntry(change, draft, told);
   // By its own word it made nothing, so no later payment is taken for its hold.
   if (ending.state === "closed" && ending.key !== "keep" && !told) {
@@ -244,8 +251,9 @@ function settleOne(change: Change, draft: Draft, running: boolean): boolean {
     if (isRunning && !running) continue;
     const evidence = evidenceOf(intent, known, isRunning);
     if (!evidence || (isRunning && evidence.state !== "closed")) continue;
-    // Settled by the success of another one, it may have made a hold even so, if that was taken back.
-    const isShown = evidence.mark !== markByAnother;
+    // Settled by a hold that another one made, it may have made one even so, if that was cancelled.
+    const isShown =
+      evidence.mark !== markByAnother || stateWithoutCalls(known.facts) !== PaymentState.AUTHORIZED;
     if (state !== "pending") publish(change, draft, id, CallOutcome.SETTLED, isShown);
     conclude(change, draft, id, evidence);
     if (evidence.state === "closed") change.settled.push({ intent });
@@ -257,13 +265,20 @@ function settleOne(change: Change, draft: Draft, running: boolean): boolean {
 /**
  * Settles the calls of unknown outcome for an external_id that the service reports as already paid:
  * one of them must have paid it.
+ * @param asker the call that was answered so: it paid nothing
  */
-export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): void {
+export function settleAsPaid(
+  change: Change,
+  draft: Draft,
+  said: AlreadyPaid,
+  asker?: string,
+): void {
   const { nowMs } = change;
   const record = recordOf(change, draft);
   const unknown = record.calls.find(
     (call) =>
       call.method === "CreatePayment" &&
+      call.id !== asker &&
       (call.state === "unknown" || (call.state === "running" && isLeaseOver(call, nowMs))),
   );
   // The Error object may be about a payment that was taken back since, which is no evidence.
@@ -273,15 +288,20 @@ export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): v
   settleCalls(change, draft);
 }
 
-/** Whether the Error object may be about a payment whose success is on record. */
-function isOfKnown({ paymentId }: AlreadyPaid, record: PaymentRecord): boolean {
-  return record.operations.some(
-    ({ operation, status, subjectId }) =>
-      operation === "payment" &&
-      status === "success" &&
-      (!paymentId || subjectId === boundedId(paymentId)),
-  );
+/**
+ * Whether the Error object may be about a payment on record: one that succeeded, was taken back since,
+ * or may have succeeded by now.
+ */
+function isOfKnown({ paymentId }: AlreadyPaid, { operations }: PaymentRecord): boolean {
+  return operations.some(({ operation, status, rank, subjectId }) => {
+    if (!paymentId && operation === "payment" && rank < 2) return true;
+    const isOfIt = !paymentId || subjectId === boundedId(paymentId);
+    return isOfIt && ofPaid.has(operation) && status === "success";
+  });
 }
+
+/** What a payment that succeeded has: its own callback may come behind that of its cancellation. */
+const ofPaid: ReadonlySet<string> = new Set(["payment", "cancel", "refund"]);
 
 /** Stores what a look found out, what follows for the calls, and when this one is looked at next. */
 export function lookedAt(

@@ -40,7 +40,7 @@ const planted: Record<string, Record<string, Defect["plant"]>> = {
     }),
     "in the end no lock is left": eachCall((call) => (call.locks = true)),
   },
-  "a payment that is cancelled and made again": {
+  "a hold that is cancelled and made again": {
     "in the end the state is the service's": eachOperation((one) => {
       if (one.operation === "cancel") one.status = "failure";
     }),

@@ -5,7 +5,7 @@ import { runAll } from "./run.ts";
 import { scenes } from "./scenes.ts";
 
 /** Of each world at most; `npm run explore` goes through more. */
-const max = 1_800_000;
+const max = 1_500_000;
 
 const done = await runAll([
   ...scenes.map(({ name }) => ({ scene: name, max })),

@@ -53,13 +53,22 @@ export const scenes: readonly Scene[] = [
     ...{ losses: 2, crashes: 1, repeats: 2, lastBegin: 1 },
   },
   {
-    name: "a payment that is cancelled and made again",
+    name: "a hold that is cancelled and made again",
     calls: [
       { method: "CreatePayment", hold: true, does: ["success"] },
-      { method: "CreatePayment", does: ["pending", "success", "failure", "declined"] },
+      { method: "CreatePayment", hold: true, does: ["pending", "success", "failure", "declined"] },
       { method: "CreatePayment", hold: true, does: ["success", "failure"] },
     ],
     ...{ losses: 2, cancels: 1, lastBegin: 1 },
+  },
+  {
+    name: "payments that are cancelled",
+    calls: [
+      { method: "CreatePayment", does: ["success", "failure"] },
+      { method: "CreatePayment", does: ["pending", "success", "declined"] },
+      { method: "CreatePayment", does: ["success", "refused"] },
+    ],
+    ...{ losses: 2, cancels: 2, crashes: 1, lastBegin: 1 },
   },
   {
     name: "two creates",

@@ -168,6 +168,9 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
   "an already-paid answer that may be about a success taken back earlier settles no call": [
     "p1 success; p1 success cancel; a lost; said paid; open a unknown; state UNKNOWN",
     "p1 success; p1 success cancel; a lost; said paid p1; open a unknown; state UNKNOWN",
+    "p1 pending; p1 success cancel; a lost; said paid; open a unknown; state UNKNOWN",
+    "p1 pending; p1 success refund o1; a lost; said paid p1; open a unknown; state UNKNOWN",
+    "p1 pending; a lost; said paid; open a unknown; p1 success; open ; p1 success cancel; state CANCELLED",
     "p1 success; p1 success cancel; a lost; said paid p2; open ; state PAID",
   ],
   "a late failure of an earlier, answered attempt is no evidence for this call":
