@@ -278,8 +278,8 @@ export const defects = defectsIn({
       shownBy: "a request arrives when the service has denied twice to know it",
     },
     "the reconciler forgets what it could not reach": {
-      line: "await intents.looked(account, intent, { checks, notFound, inMs: restMs });",
-      instead: 'await intents.end(account, intent, { state: "closed", key: "keep" });',
+      line: "await ledger.looked(account, intent, { checks, notFound, inMs: restMs });",
+      instead: 'await ledger.end(account, intent, { state: "closed", key: "keep" });',
       brokenChecks: [
         "charged, shown as failed",
         "sent while another is open",
