@@ -118,11 +118,12 @@ export async function costOf(target: Attacked, attack: () => Promise<unknown>): 
   const waited = once(thirdParty, "message");
   const left = target.spawned.exit.then(() => true);
   const attacked = attack();
-  attacked.catch(() => {});
-  let died = await Promise.race([left, attacked.then(() => false)]);
+  const isAlive = () => false;
+  let died = await Promise.race([left, attacked.then(isAlive, isAlive)]);
   thirdParty.postMessage(null);
   const [waits] = (await waited) as [Waits];
   died ||= target.spawned.child.exitCode !== null || target.spawned.child.signalCode !== null;
+  if (!died) await attacked;
   if (died) return { grownMiB: Number.NaN, cpuMs: Number.NaN, died, ...waits };
   const grownMiB = (statusOf(pid, "VmHWM") - beforeKiB) / 1024;
   return { grownMiB, cpuMs: cpuMsOf(pid) - beforeMs, died, ...waits };

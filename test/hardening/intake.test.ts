@@ -107,7 +107,8 @@ async function headerFields({ rpc }: Target, fields: readonly Buffer[]): Promise
     frame(frameType.headers, flags, 2 * n + 1, block),
   );
   peer.send(...requests);
-  await Promise.race([peer.closed, once(peer.socket, "drain")]);
+  // The gateway may reset the connection.
+  await Promise.race([peer.closed, once(peer.socket, "drain").catch(() => {})]);
   peer.socket.destroy();
 }
 
