@@ -80,6 +80,8 @@ export function createAskAdmin(
     }
     if (status === 503)
       throw new CommandError("the event store is out of reach", exitCodes.unavailable);
+    if (status === 500)
+      throw new CommandError(`${adminUrl} failed (500): the gateway's log says why`);
     if (body === undefined) throw notAnAdminListener(adminUrl);
     return { status, body };
   };

@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
+import { serve } from "../listen.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { startBefore, startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
@@ -94,4 +95,20 @@ test("story ends with 1 for an order that nobody has heard of", async () => {
   const elsewhere = await listed("story", "order-9", "--admin-url", gateway.publicUrl);
   assert.equal(elsewhere.code, 1);
   assert.match(elsewhere.err, /answers, but not as a gateway's admin listener does/);
+});
+
+test("a listener that fails is none of another kind", async (t) => {
+  const fails = createServer((_, response) => {
+    response
+      .writeHead(500, { "content-type": "application/json" })
+      .end('{"error":"internal error"}');
+  });
+  const at = await serve(t, fails);
+  for (const command of [
+    ["story", "order-9"],
+    ["dead-letters", "list"],
+  ]) {
+    const { code, err } = await run([...command, "--admin-url", at]);
+    assert.deepEqual([code, err], [1, `error: ${at} failed (500): the gateway's log says why\n`]);
+  }
 });
