@@ -88,6 +88,9 @@ const transports: Record<string, (t: TestContext, core: Partial<Core>) => Promis
   },
 };
 
+/** More than both ends of a connection buffer, so that what is unread stays with the gateway. */
+const payload = "x".repeat(16 * 2 ** 20);
+
 /** A core whose stream goes on until it fails because its reader is too slow. */
 function core() {
   const failure = new GatewayError("RESOURCE_EXHAUSTED", "too slow", {
@@ -99,7 +102,7 @@ function core() {
   async function* events(call: Call) {
     tell = call.onFail;
     while (!isFailed) {
-      const value = { details: { payload: "x".repeat(65_536) } };
+      const value = { details: { payload } };
       const resource = { case: "payment" as const, value };
       const about = { kind: EventKind.PAYMENT, externalId: "order", resource };
       yield create(EventSchema, { cursor: `c${yielded++}`, ...about });
