@@ -15,7 +15,8 @@ import { explained, standingOf, unsettledOf } from "../ledger/open-calls.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
-import { mask, redact } from "../secrets/redact.ts";
+import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
+import { keepDigits, mask } from "../secrets/redact.ts";
 import { splitSecrets } from "../secrets/secret-fields.ts";
 import { encode } from "../wire/wire.ts";
 import type { History, HistoryEvent, OperationState } from "./console-api.ts";
@@ -117,7 +118,12 @@ function resourceView({ resource }: Event): Partial<HistoryEvent> {
 /** A message as indented JSON of the REST interface, its secrets masked. */
 function maskedMessage<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>) {
   const { open } = splitSecrets(schema, message, mask);
-  return redact(encode(schema, open), { isSecret: () => false, isIdentifier });
+  const shown = JSON.parse(encode(schema, open), (name, value, context?: { source?: string }) =>
+    typeof value === "string" && !isIdentifier(name)
+      ? maskCardNumbers(value)
+      : keepDigits(name, value, context),
+  );
+  return JSON.stringify(shown, undefined, 2);
 }
 
 /** Identifiers are not masked as card numbers: an order's number may look like one. */

@@ -308,7 +308,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     const letters = page.locator("#letters");
     await letters.locator(".card").nth(1).waitFor();
     await letters.getByRole("button", { name: "Show body" }).first().click();
-    assert.match(await letters.locator("pre").innerText(), /"token": \[redacted\], "broken": $/);
+    assert.match(await letters.locator("pre").innerText(), /"token\[redacted\]$/);
     await letters.getByRole("button", { name: "Replay all" }).click();
     const ask = page.getByRole("dialog", { name: "Replay these 2 callbacks?" });
     await ask.getByRole("button", { name: "Replay" }).click();

@@ -58,21 +58,12 @@ test("a card verification code that is told in words is masked, and other number
   for (const text of [
     '{"code": "987", "promo_code": "987", "security": "987", "verification": "987"}',
     '{"type": "card", "value": "987"}',
-    '{"note": "the token expired at 9, code 987"}',
+    '{"note": "order 987 needs another token"}',
     '{"note": "promo code: 987, security, code 987"}',
     '{"fields": ["amount", "987"]}',
   ]) {
     assert.deepEqual(JSON.parse(redact(text)), JSON.parse(text));
   }
-});
-
-test("values of members that isIdentifier accepts are not masked", () => {
-  const isIdentifier = (name: string) => name.endsWith("_id");
-  const text = `{"external_id": "${number}", "note": "${number}"}`;
-  assert.deepEqual(JSON.parse(redact(text, { isIdentifier })), {
-    external_id: number,
-    note: shown,
-  });
 });
 
 /** Secret names, also in the spellings of other services. Most are not in the contract. */
@@ -137,17 +128,15 @@ test("card numbers in a form are masked, however their spaces are encoded", () =
   }
 });
 
-test("the text around a secret stays readable", () => {
-  assert.equal(
-    redact("id=1&cvv=123&card%5Bpin%5D=4567&amount=10.10"),
-    `id=1&cvv=${mask}&card%5Bpin%5D=${mask}&amount=10.10`,
-  );
-  assert.deepEqual(JSON.parse(redact('{"pin":"","cvc":null,"shipping":"a","author":"b"}')), {
-    pin: "",
-    cvc: null,
-    shipping: "a",
-    author: "b",
-  });
+test("of a text nothing is shown behind a secret's name, and of JSON all else", () => {
+  assert.equal(redact("id=1&card%5Bpin%5D=4567&amount=10.10"), `id=1&card${mask}`);
+  // A name may hold its value.
+  for (const text of ["id=1&cvv%3D123", "id=1&cvv-123", "id=1&cvv.123", "id=1&cvv123"]) {
+    assert.equal(redact(text), `id=1&cvv${mask}`);
+  }
+  assert.equal(redact("the password is hunter"), `the password${mask}`);
+  const text = '{"pin":"","cvc":null,"shipping":"a","note":"the token has expired"}';
+  assert.deepEqual(JSON.parse(redact(text)), JSON.parse(text));
 });
 
 test("what is nested too deep to be walked is masked too", () => {
