@@ -56,7 +56,7 @@ export function tooMany(values: number): Excess {
 const shortChars = 1_000;
 
 /** Index of the closing quote, or of the last character of a text without one. */
-function endOfString(text: string, opening: number): number {
+export function endOfString(text: string, opening: number): number {
   for (let at = opening + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === quote) return at;

@@ -1,3 +1,5 @@
+import { endOfString } from "../net/bounded-json.ts";
+
 /**
  * The plain decimal text of a JSON number: its own text, digit for digit, with an exponent written
  * out (`1.5e-3` is `0.0015`). Undefined for an exponent beyond ±40, which no amount or id has.
@@ -73,13 +75,3 @@ export function parseWithNumberTexts(text: string): unknown {
 }
 
 const numberCharacters = "0123456789.eE+-";
-
-/** The place of the quotation mark that ends the string which begins at `start`. */
-function endOfString(text: string, start: number): number {
-  for (let end = start; ; ) {
-    end = text.indexOf('"', end + 1);
-    let backslashes = 0;
-    while (text[end - 1 - backslashes] === "\\") backslashes++;
-    if (backslashes % 2 === 0) return end;
-  }
-}
