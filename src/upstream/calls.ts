@@ -12,11 +12,7 @@ import {
   type UpdateSubscriptionRequest,
   UpdateSubscriptionResponseSchema,
 } from "../gen/payments/v1/subscription_service_pb.ts";
-import {
-  DeletedWalletItemSchema,
-  type WalletItem,
-  WalletItemSchema,
-} from "../gen/payments/v1/wallet_pb.ts";
+import { DeletedWalletItemSchema, WalletItemSchema } from "../gen/payments/v1/wallet_pb.ts";
 import {
   type FindWalletItemsRequest,
   type GetConfirmationStatusRequest,
@@ -24,7 +20,7 @@ import {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
 import { decodePayout } from "../wire/payout.ts";
-import { type DecodeOptions, decode, decodeList, isBlank } from "../wire/wire.ts";
+import { type DecodeOptions, decode, decodeList } from "../wire/wire.ts";
 import { restCall } from "./rest-call.ts";
 
 const reader =
@@ -104,12 +100,9 @@ export const calls = {
   })),
   getConfirmationStatus: restCall(wallet.getConfirmationStatus, (request) => ({
     ...walletItem(request),
-    read(text: string, options: DecodeOptions): WalletItem | undefined {
-      const item = decode(WalletItemSchema, text, options);
-      if (!isBlank(WalletItemSchema, { ...item })) return item;
-      options.onFault?.({ path: "(body)", kind: "unknown_shape" });
-      return undefined;
-    },
+    // The first one, if there is any: an object without a known member is none.
+    read: (text: string, options: DecodeOptions) =>
+      decodeList(WalletItemSchema, text, options).at(0),
   })),
   deleteWalletItem: restCall(wallet.deleteWalletItem, ({ customer }) => ({
     hasBody: true,

@@ -61,7 +61,7 @@ export function readMessages(
 }
 
 /** Whether nothing was read into a message. Its fields must all distinguish absent from empty. */
-export function isBlank(desc: DescMessage, message: Properties): boolean {
+function isBlank(desc: DescMessage, message: Properties): boolean {
   return Object.keys(message).length === Object.keys(create(desc)).length;
 }
 

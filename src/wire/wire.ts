@@ -13,7 +13,7 @@ import {
 } from "./decode.ts";
 import { writerOf } from "./encode.ts";
 
-export { type DecodeOptions, isBlank, type WireFault } from "./decode.ts";
+export type { DecodeOptions, WireFault } from "./decode.ts";
 
 /** A body that is not JSON, not a JSON object, or beyond the limits. Its message never contains a part of the body. */
 export class WireError extends Error {
