@@ -136,26 +136,11 @@ test("a retry that gets no token ends with the previous failure", async (t) => {
   assert.equal(server.requests.length, 1);
 });
 
-test("retries are at most a tenth of many failing reads, and ten more", async (t) => {
-  // An Error object does not open the breaker.
-  const { upstream, server, nexts } = await serverRig(t, json(500, '{"code":"internal_error"}'), {
-    random: () => 0,
-  });
-  const reads = 400;
-  for (let n = 0; n < reads; n++) await failureOf(getPayout(upstream, patient, `payout-${n}`));
-  const retries = nexts.filter((next) => next === "retry").length;
-  assert.ok(retries >= reads / 10 && retries <= reads / 10 + 10, `${retries} retries`);
-  assert.equal(server.requests.length, reads + retries);
-  assert.ok(nexts.includes("budget"));
-});
-
-test("callers that share a read share its retries", async (t) => {
-  const { upstream, server } = await serverRig(t, ({ socket }) => {
-    socket.write(server.requests.length === 1 ? html : payout);
-  });
-  const answers = await Promise.all([1, 2, 3].map(() => getPayout(upstream)));
-  assert.equal(new Set(answers).size, 1);
-  assert.equal(server.requests.length, 2);
+test("a read that the service answers with an Error object is not sent again", async (t) => {
+  const { upstream, server, nexts } = await serverRig(t, json(500, '{"code":"internal_error"}'));
+  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual(nexts, ["answered"]);
 });
 
 test("a caller that leaves during a retry closes the retry's socket", async (t) => {
