@@ -13,12 +13,7 @@ import {
   type HttpHead,
   type HttpResponse,
 } from "./exchange.ts";
-import {
-  basicAuthorization,
-  customerHeaders,
-  merchantHeaders,
-  rateLimitHeaders,
-} from "./headers.ts";
+import { customerHeaders, merchantHeaders, rateLimitHeaders } from "./headers.ts";
 import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { parseResponse } from "./parse-response.ts";
 import type { RestCall } from "./rest-call.ts";
@@ -55,9 +50,7 @@ export function createAttempts(options: AttemptOptions) {
     "server.address": hostname,
     "server.port": Number(port) || (protocol === "https:" ? 443 : 80),
   };
-  const authorization = basicAuthorization(account.login, account.password.reveal());
-  const { withBody, bodiless } = merchantHeaders(authorization);
-  const login = [authorization.slice("Basic ".length), account.password.reveal()];
+  const { withBody, bodiless, secrets } = merchantHeaders(account.login, account.password.reveal());
   const underWay = new UnderWay<Promise<HttpResponse>>();
   let credentialsAccepted: boolean | undefined;
 
@@ -169,7 +162,7 @@ export function createAttempts(options: AttemptOptions) {
       payoutEnds,
       asCustomer: customer.length > 0,
       hideSecrets(text) {
-        hide ??= hideSecretsOf(call.schema, call.request, login);
+        hide ??= hideSecretsOf(call.schema, call.request, secrets);
         return hide(text);
       },
       onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),

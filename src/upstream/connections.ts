@@ -2,19 +2,7 @@ import type { buildConnector, Dispatcher } from "undici";
 // The package's index loads fetch, caches and mocks too, which doubles the time.
 import Pool from "undici/lib/dispatcher/pool.js";
 
-/** The connections to the payments service. */
-export interface Connections extends Pick<Dispatcher, "dispatch"> {
-  /**
-   * Reports that an answer belonged to another request: replaces all connections, and for 10
-   * minutes gives each request a connection of its own. If it is called in the event loop turn of
-   * the answer, no other request has been written to the answer's connection.
-   */
-  onMixUp(): void;
-  /** Accepts no more requests. */
-  close(): void;
-  /** Closes all connections, once no request is in flight. */
-  destroy(): Promise<void>;
-}
+export type Connections = ReturnType<typeof createConnections>;
 
 export interface ConnectionsOptions {
   readonly origin: string;
@@ -27,30 +15,37 @@ export interface ConnectionsOptions {
 }
 
 /**
- * HTTP/1.1 with one request at a time per connection, so that undici never writes a request twice.
- * undici closes a connection on which bytes arrive while no request is in flight: they would become
- * the answer to the next request.
+ * The connections to the payments service: HTTP/1.1 with one request at a time per connection, so
+ * that undici never writes a request twice. undici closes a connection on which bytes arrive while
+ * no request is in flight: they would become the answer to the next request.
  */
-export function createConnections(options: ConnectionsOptions): Connections {
+export function createConnections(options: ConnectionsOptions) {
   const { now } = options;
   let pool = createPool(options);
   let apartUntil = -Infinity;
   return {
-    dispatch(request, handler) {
+    dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
       // `reset` closes the connection after its answer, so late bytes reach no other request.
       return pool.dispatch(now() < apartUntil ? { ...request, reset: true } : request, handler);
     },
-    onMixUp() {
+    /**
+     * Reports that an answer belonged to another request: replaces all connections, and for 10
+     * minutes gives each request a connection of its own. If it is called in the event loop turn of
+     * the answer, no other request has been written to the answer's connection.
+     */
+    onMixUp(): void {
       apartUntil = now() + apartMs;
       // Bytes that would answer the next request may be waiting on any idle connection. Requests in
       // flight finish.
       pool.close().catch(() => {});
       pool = createPool(options);
     },
-    close() {
+    /** Accepts no more requests. */
+    close(): void {
       pool.close().catch(() => {});
     },
-    destroy: () => pool.destroy(),
+    /** Closes all connections, once no request is in flight. */
+    destroy: (): Promise<void> => pool.destroy(),
   };
 }
 

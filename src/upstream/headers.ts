@@ -15,20 +15,20 @@ export function customerHeaders(customer: CustomerIdentity | undefined): string[
   ];
 }
 
-/** HTTP Basic authentication (RFC 7617), in UTF-8. */
-export function basicAuthorization(login: string, password: string): string {
-  return `Basic ${Buffer.from(`${login}:${password}`, "utf8").toString("base64")}`;
-}
-
-/** All headers of a merchant's requests except the customer's: with a body, and without one. */
-export function merchantHeaders(authorization: string): { withBody: string[]; bodiless: string[] } {
+/**
+ * All headers of a merchant's requests except the customer's: with a body, and without one. They
+ * authenticate by HTTP Basic (RFC 7617), in UTF-8.
+ */
+export function merchantHeaders(login: string, password: string) {
+  const credentials = Buffer.from(`${login}:${password}`, "utf8").toString("base64");
   const bodiless = [
-    ...["authorization", authorization],
+    ...["authorization", `Basic ${credentials}`],
     ...["accept", "application/json"],
     ...["accept-encoding", "identity"],
     ...["user-agent", "payments-gateway"],
   ];
-  return { bodiless, withBody: [...bodiless, "content-type", "application/json"] };
+  const withBody = [...bodiless, "content-type", "application/json"];
+  return { bodiless, withBody, secrets: [credentials, password] };
 }
 
 /** The X-RateLimit headers of an answer (spec, Limits part). */
