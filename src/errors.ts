@@ -61,6 +61,11 @@ export class GatewayError extends Error {
   }
 }
 
+/** The error for credentials that are missing, not valid, or not valid any more. */
+export function unauthenticated(message: string, why: { readonly reason: string }): GatewayError {
+  return new GatewayError("UNAUTHENTICATED", message, why);
+}
+
 /** What a map holds for a merchant account. @throws Error for a name that is not configured */
 export function ofAccount<T>(all: ReadonlyMap<string, T>, name: string): T {
   const found = all.get(name);

@@ -1,23 +1,16 @@
 import { hash } from "node:crypto";
 import * as z from "zod";
-import { GatewayError } from "../errors.ts";
+import { unauthenticated } from "../errors.ts";
 import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
 import { type KeyFile, reloadedKeys } from "./key-file.ts";
 
-/** The API keys of a file, which is read again when it changes. */
-export interface ApiKeys {
-  /** The credential of a key; undefined for a key that is not in the file. */
-  find(key: string): Credential | undefined;
-  close(): void;
-}
-
 /**
- * Reads the API keys of a file. It holds only hashes, and a key is found by its hash: the time of a
+ * Reads the API keys of a file, and again when it changes. It holds only hashes, and a key is found by its hash: the time of a
  * look-up can reveal something of the hash, but not the key.
  * @param accounts names of the merchant accounts: a key that is limited to any other is an error
  * @throws FileError for a file that cannot be read or is wrong, naming what is wrong
  */
-export function createApiKeys(keyFile: KeyFile, accounts: ReadonlySet<string>): ApiKeys {
+export function createApiKeys(keyFile: KeyFile, accounts: ReadonlySet<string>) {
   const parse = (text: string) => parseKeys(text, accounts);
   const file = reloadedKeys(keyFile, parse, (keys, before) => {
     for (const [hash, old] of before) {
@@ -28,7 +21,9 @@ export function createApiKeys(keyFile: KeyFile, accounts: ReadonlySet<string>): 
     }
   });
   return {
-    find: (key) => file.content.get(hash("sha256", key))?.credential,
+    /** The credential of a key; undefined for a key that is not in the file. */
+    find: (key: string): Credential | undefined =>
+      file.content.get(hash("sha256", key))?.credential,
     close: file.close,
   };
 }
@@ -111,9 +106,7 @@ function keyEntry(entry: FileEntry): KeyEntry {
     text: JSON.stringify([name, [...entry.scopes].sort(), merchants && [...merchants].sort()]),
     withdraw: () =>
       withdrawn.abort(
-        new GatewayError("UNAUTHENTICATED", "the API key was removed or changed", {
-          reason: "API_KEY_REVOKED",
-        }),
+        unauthenticated("the API key was removed or changed", { reason: "API_KEY_REVOKED" }),
       ),
   };
 }

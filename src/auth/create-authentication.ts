@@ -3,13 +3,9 @@ import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { createApiKeys } from "./api-keys.ts";
 import type { Credential } from "./caller.ts";
-import { createIdentify, type Identify } from "./identify.ts";
+import { createIdentify, type Identify, type IdentifyOptions } from "./identify.ts";
 import { createReadJwt } from "./jwt.ts";
 import { fileKeySet, type KeySet, remoteKeySet } from "./key-set.ts";
-import type { WatchTokens } from "./watch-token.ts";
-
-/** Where the JSON Web Key Set of the tokens' issuer is. */
-export type KeySetSource = { readonly url: string } | { readonly file: string };
 
 export interface AuthOptions {
   readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
@@ -21,46 +17,39 @@ export interface AuthOptions {
   readonly serviceClaim: string;
   /** Set in the mode `jwt`. */
   readonly jwt?:
-    | { readonly keySet: KeySetSource; readonly issuer: string; readonly audience: string }
+    | {
+        /** Where the JSON Web Key Set of the tokens' issuer is. */
+        readonly keySet: { readonly url: string } | { readonly file: string };
+        readonly issuer: string;
+        readonly audience: string;
+      }
     | undefined;
-}
-
-export interface AuthenticationOptions extends AuthOptions {
-  /** Names of the merchant accounts. */
-  readonly accounts: ReadonlySet<string>;
-  readonly watchTokens: WatchTokens | undefined;
-  /** Default: nothing is reported. */
-  readonly report?: Report;
 }
 
 /**
  * Creates `identify` for the configured modes. `close` stops watching the key files.
  * @throws FileError for a file that cannot be read or is wrong
  */
-export function createAuthentication(options: AuthenticationOptions): {
-  readonly identify: Identify;
-  close(): void;
-} {
-  const { modes, apiKeysFile, jwt, customerClaim, serviceClaim } = options;
+export function createAuthentication(
+  options: AuthOptions &
+    Pick<IdentifyOptions, "accounts" | "watchTokens"> & { readonly report?: Report },
+) {
+  const { modes, apiKeysFile: path, jwt, customerClaim, serviceClaim } = options;
   const { accounts, watchTokens, report = noReport } = options;
   const apiKeys =
-    apiKeysFile === undefined
+    path === undefined
       ? undefined
-      : createApiKeys({ variable: "API_KEYS_FILE", path: apiKeysFile, report }, accounts);
-  const keySet = jwt && openKeySet(jwt.keySet, report);
-  const readJwt =
-    jwt && keySet && createReadJwt({ ...jwt, keys: keySet, customerClaim, serviceClaim });
+      : createApiKeys({ variable: "API_KEYS_FILE", path, report }, accounts);
+  const keys = jwt && openKeySet(jwt.keySet, report);
   return {
     identify: createIdentify({
-      accounts,
-      watchTokens,
+      ...{ accounts, watchTokens, findKey: apiKeys?.find },
       open: modes.has("none"),
-      apiKeys,
-      readJwt,
+      readJwt: jwt && keys && createReadJwt({ ...jwt, keys, customerClaim, serviceClaim }),
     }),
     close() {
       apiKeys?.close();
-      keySet?.close();
+      keys?.close();
     },
   };
 }
@@ -70,17 +59,13 @@ export function identifyOperator(key: Secret, accounts: ReadonlySet<string>): Id
   const digest = hash("sha256", key.reveal());
   const operator: Credential = { name: "operator", scopes: new Set(["admin"]) };
   // Found by its hash, as API keys are.
-  const find = (given: string) => (hash("sha256", given) === digest ? operator : undefined);
-  const apiKeys = { find, close() {} };
-  return createIdentify({ accounts, watchTokens: undefined, open: false, apiKeys });
+  const findKey = (given: string) => (hash("sha256", given) === digest ? operator : undefined);
+  return createIdentify({ accounts, watchTokens: undefined, open: false, findKey });
 }
 
-function openKeySet(source: KeySetSource, report: Report): KeySet {
+function openKeySet(source: NonNullable<AuthOptions["jwt"]>["keySet"], report: Report): KeySet {
   if ("file" in source) {
     return fileKeySet({ variable: "AUTH_JWKS_FILE", path: source.file, report });
   }
-  return remoteKeySet({
-    url: source.url,
-    onProblem: (reason) => report("keySetNotFetched", { reason }),
-  });
+  return remoteKeySet(source.url, (reason) => report("keySetNotFetched", { reason }));
 }

@@ -1,6 +1,5 @@
-import { GatewayError } from "../errors.ts";
+import { type GatewayError, unauthenticated } from "../errors.ts";
 import { pickAccount } from "./account.ts";
-import type { ApiKeys } from "./api-keys.ts";
 import { type Caller, type Credential, type Scope, scopes } from "./caller.ts";
 import type { ReadJwt } from "./jwt.ts";
 import { isWatchToken, type WatchTokens } from "./watch-token.ts";
@@ -35,20 +34,26 @@ export interface IdentifyOptions {
   readonly watchTokens: WatchTokens | undefined;
   /** AUTH_MODE=none: a caller without credentials has all scopes except `wallet:pan`. */
   readonly open: boolean;
-  readonly apiKeys?: ApiKeys | undefined;
+  /** The credential of an API key, if there is such a key. */
+  readonly findKey?: ((key: string) => Credential | undefined) | undefined;
   readonly readJwt?: ReadJwt | undefined;
 }
 
 export function createIdentify(options: IdentifyOptions): Identify {
-  const { accounts, watchTokens, open, apiKeys, readJwt } = options;
+  const { accounts, watchTokens, open, findKey, readJwt } = options;
 
   function credentialOf(
     authorization: string | null | undefined,
   ): Credential | Promise<Credential> {
-    if (!authorization) throw missing();
+    if (!authorization) {
+      throw unauthenticated(
+        "credentials are missing: send Authorization: Bearer <API key or JWT>",
+        { reason: "CREDENTIALS_MISSING" },
+      );
+    }
     const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1];
     if (token === undefined || token.length > maxTokenChars) throw invalid();
-    const key = apiKeys?.find(token);
+    const key = findKey?.(token);
     if (key) return key;
     if (readJwt && token.split(".").length === 3) return readJwt(token);
     throw invalid();
@@ -90,13 +95,9 @@ async function watchCaller(
   { accounts, watchTokens }: IdentifyOptions,
 ): Promise<Caller> {
   if (!watchTokens) {
-    throw new GatewayError(
-      "UNAUTHENTICATED",
-      "watch tokens are off: WATCH_TOKEN_SECRET is not set",
-      {
-        reason: "WATCH_TOKENS_OFF",
-      },
-    );
+    throw unauthenticated("watch tokens are off: WATCH_TOKEN_SECRET is not set", {
+      reason: "WATCH_TOKENS_OFF",
+    });
   }
   const { id, account, kind, externalId, expiresAtMs } = await watchTokens.verify(token);
   return {
@@ -108,17 +109,7 @@ async function watchCaller(
   };
 }
 
-function missing(): GatewayError {
-  return new GatewayError(
-    "UNAUTHENTICATED",
-    "credentials are missing: send Authorization: Bearer <API key or JWT>",
-    { reason: "CREDENTIALS_MISSING" },
-  );
-}
-
 /** One error for all these cases: it does not tell a stranger what the value was taken for. */
 function invalid(): GatewayError {
-  return new GatewayError("UNAUTHENTICATED", "the API key or token is not valid", {
-    reason: "CREDENTIALS_INVALID",
-  });
+  return unauthenticated("the API key or token is not valid", { reason: "CREDENTIALS_INVALID" });
 }

@@ -1,17 +1,14 @@
 import { hash } from "node:crypto";
 import { errors, type JWTPayload, jwtVerify } from "jose";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, unauthenticated } from "../errors.ts";
 import { type Credential, isScope, type Scope } from "./caller.ts";
+import type { AuthOptions } from "./create-authentication.ts";
 import type { KeySet } from "./key-set.ts";
 
-export interface JwtOptions {
+interface JwtOptions extends Pick<AuthOptions, "customerClaim" | "serviceClaim"> {
   readonly keys: Pick<KeySet, "keyOf" | "version">;
   readonly issuer: string;
   readonly audience: string;
-  /** Name of the claim that makes a caller customer-bound. */
-  readonly customerClaim: string;
-  /** Name of the claim that tells which service a token was issued to, if it has it. */
-  readonly serviceClaim: string;
 }
 
 /**
@@ -103,11 +100,11 @@ function refusalOf(error: unknown): GatewayError {
 }
 
 function expired(): GatewayError {
-  return new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" });
+  return unauthenticated("the token has expired", { reason: "TOKEN_EXPIRED" });
 }
 
 function invalid(message: string): GatewayError {
-  return new GatewayError("UNAUTHENTICATED", message, { reason: "TOKEN_INVALID" });
+  return unauthenticated(message, { reason: "TOKEN_INVALID" });
 }
 
 /** RFC 8693, 4.2: names separated by spaces; some issuers send a list. Skips unknown scopes. */

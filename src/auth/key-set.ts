@@ -35,31 +35,18 @@ export function fileKeySet(keyFile: KeyFile): KeySet {
   };
 }
 
-export interface RemoteKeySetOptions {
-  readonly url: string;
-  /**
-   * The set could not be fetched, for this reason, which quotes nothing; the last one is used until
-   * it is `staleMs` old.
-   */
-  readonly onProblem: (reason: string) => void;
-  /** How old a set may grow before it is fetched again, in milliseconds. Default: 10 minutes. */
-  readonly refreshMs?: number;
-  /** Age up to which a set is used when it cannot be fetched again, in ms. Default: 1 hour. */
-  readonly staleMs?: number;
-  /** The shortest time between two fetches for unknown keys, in ms. Default: 30 seconds. */
-  readonly cooldownMs?: number;
-  /** The longest that a fetch may take, in ms. Default: 5 seconds. */
-  readonly timeoutMs?: number;
-}
-
 /**
  * Keys of a URL: fetched when first needed, again in the background as they age, and again for an
  * unknown key, so that a key rotation needs no action here. While the issuer is unreachable, the
  * last set is used until it is too old.
+ * @param onProblem the set could not be fetched, for this reason, which quotes nothing
+ * @param timeoutMs the longest that a fetch may take
  */
-export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
-  const { url, onProblem, refreshMs = 600_000, staleMs = 3_600_000 } = options;
-  const { cooldownMs = 30_000, timeoutMs = 5_000 } = options;
+export function remoteKeySet(
+  url: string,
+  onProblem: (reason: string) => void,
+  timeoutMs = 5_000,
+): KeySet {
   const cache: { uat?: number } = {};
   const remote = createRemoteJWKSet(new URL(url), {
     timeoutDuration: timeoutMs,
@@ -109,6 +96,13 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
     close() {},
   };
 }
+
+/** How old a set may grow before it is fetched again. */
+const refreshMs = 600_000;
+/** Age up to which a set is used when it cannot be fetched again. */
+const staleMs = 3_600_000;
+/** The shortest time between two fetches for unknown keys. */
+const cooldownMs = 30_000;
 
 /** Fetches an answer of at most `maxSetBytes`, and reads none that is not a key set. */
 async function fetchBounded(url: string, options: RequestInit): Promise<Response> {

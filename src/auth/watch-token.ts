@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
-import { GatewayError } from "../errors.ts";
+import { type GatewayError, unauthenticated } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { Secret } from "../secrets/secret.ts";
 
@@ -43,7 +43,8 @@ export function createWatchTokens(secret: Secret, previous: readonly Secret[] = 
      */
     async verify(token: string): Promise<WatchGrant & { readonly id: string }> {
       const payload = await verified(token, keys).catch((error: unknown) => {
-        throw error instanceof errors.JWTExpired ? expired() : invalid();
+        if (!(error instanceof errors.JWTExpired)) throw invalid();
+        throw unauthenticated("the watch token has expired", { reason: "WATCH_TOKEN_EXPIRED" });
       });
       const { account, kind, external_id, exp = 0, iat = 0, jti = "" } = payload;
       const kindValue = kindNamed(String(kind));
@@ -100,14 +101,6 @@ export function isWatchToken(token: string): boolean {
 
 const jwtShape = /^eyJ[\w-]*\.[\w-]+\.[\w-]+$/;
 
-function expired(): GatewayError {
-  return new GatewayError("UNAUTHENTICATED", "the watch token has expired", {
-    reason: "WATCH_TOKEN_EXPIRED",
-  });
-}
-
 function invalid(): GatewayError {
-  return new GatewayError("UNAUTHENTICATED", "the watch token is not valid", {
-    reason: "WATCH_TOKEN_INVALID",
-  });
+  return unauthenticated("the watch token is not valid", { reason: "WATCH_TOKEN_INVALID" });
 }

@@ -95,7 +95,7 @@ export async function checkKeySet({ auth }: Config): Promise<Finding> {
   const onProblem = (reason: string) => {
     problem = reason;
   };
-  const { keyOf } = remoteKeySet({ url: source.url, onProblem });
+  const { keyOf } = remoteKeySet(source.url, onProblem);
   // Which key is asked for does not matter: the set is fetched for it.
   await Promise.resolve(keyOf({ alg: "RS256" }, { payload: "", signature: "" })).catch(() => {});
   if (problem === undefined) return ok("a key set at AUTH_JWKS_URL");

@@ -37,7 +37,7 @@ const closed: IdentifyOptions = {
   accounts: new Set(["default", "shop", "market"]),
   watchTokens,
   open: false,
-  apiKeys,
+  findKey: apiKeys.find,
   readJwt,
 };
 
@@ -86,7 +86,7 @@ test("keys and tokens share one header, and each mode accepts only its own kind"
   assert.deepEqual([name, (expiresAtMs ?? 0) > Date.now()], ["jwt:backend", true]);
   const invalid = "UNAUTHENTICATED CREDENTIALS_INVALID";
   assert.equal(await refusal({ bearer: jwt }, { readJwt: undefined }), invalid);
-  assert.equal(await refusal({ bearer: "all-accounts" }, { apiKeys: undefined }), invalid);
+  assert.equal(await refusal({ bearer: "all-accounts" }, { findKey: undefined }), invalid);
 });
 
 test("missing and unusable credentials are refused", async () => {

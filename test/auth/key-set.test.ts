@@ -22,13 +22,14 @@ async function startIssuer(t: TestContext, keys: JWK[]) {
   return Object.assign(state, { url: `${await serve(t, server)}/jwks.json` });
 }
 
+const pastCooldownMs = 30_001;
 const fails = (error: unknown) => assert.fail(String(error));
 const codeOf = (code: string) => (error: unknown) =>
   error instanceof GatewayError && error.code === code;
 
 test("a key set is fetched once for many tokens, and an unknown kid does not fetch it again", async (t) => {
   const jwks = await startIssuer(t, [first.jwk]);
-  const read = readerOf(remoteKeySet({ url: jwks.url, onProblem: fails }));
+  const read = readerOf(remoteKeySet(jwks.url, fails));
   const tokens = await Promise.all(Array.from({ length: 20 }, () => signToken(first)));
   await Promise.all(tokens.map(read));
   for (let n = 0; n < 5; n++) {
@@ -38,32 +39,29 @@ test("a key set is fetched once for many tokens, and an unknown kid does not fet
 });
 
 test("a key that the issuer adds is accepted, and one that it removes is refused", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const jwks = await startIssuer(t, [first.jwk]);
-  const read = readerOf(remoteKeySet({ url: jwks.url, onProblem: fails, cooldownMs: 0 }));
+  const read = readerOf(remoteKeySet(jwks.url, fails));
   const used = await signToken(first);
   await read(used);
   jwks.keys = [second.jwk];
+  t.mock.timers.tick(pastCooldownMs);
   await read(await signToken(second));
   await assert.rejects(read(used), codeOf("UNAUTHENTICATED"));
 });
 
 test("if the issuer is unreachable, the last key set stays in use, and no token is invalid", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const jwks = await startIssuer(t, [first.jwk]);
   jwks.down = true;
   const problems: unknown[] = [];
-  const read = readerOf(
-    remoteKeySet({
-      url: jwks.url,
-      onProblem: (error) => problems.push(error),
-      refreshMs: 0,
-      cooldownMs: 0,
-    }),
-  );
+  const read = readerOf(remoteKeySet(jwks.url, (error) => problems.push(error)));
   await assert.rejects(read(await signToken(first)), codeOf("UNAVAILABLE"));
   assert.equal(problems.length, 1);
   jwks.down = false;
   await read(await signToken(first));
   jwks.down = true;
+  t.mock.timers.tick(600_000);
   await read(await signToken(first));
   await assert.rejects(read(await signToken(second)), codeOf("UNAVAILABLE"));
 });
@@ -71,11 +69,9 @@ test("if the issuer is unreachable, the last key set stays in use, and no token 
 test("a key set that is too old is not used, also not for a token that was read before", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const jwks = await startIssuer(t, [first.jwk]);
-  const staleMs = 60_000;
-  const read = readerOf(
-    remoteKeySet({ url: jwks.url, onProblem() {}, staleMs, refreshMs: staleMs, cooldownMs: 0 }),
-  );
-  const token = await signToken(first);
+  const staleMs = 3_600_000;
+  const read = readerOf(remoteKeySet(jwks.url, () => {}));
+  const token = await signToken(first, { exp: Math.floor(Date.now() / 1_000) + 2 * 3_600 });
   await read(token);
   jwks.down = true;
   t.mock.timers.tick(staleMs - 1);
@@ -130,7 +126,7 @@ for (const status of [200, 503]) {
     const url = `${await serve(t, server)}/jwks.json`;
     const problems: unknown[] = [];
     const onProblem = (error: unknown) => problems.push(error);
-    const read = readerOf(remoteKeySet({ url, onProblem, timeoutMs: 3_000 }));
+    const read = readerOf(remoteKeySet(url, onProblem));
     await assert.rejects(read(await signToken(first)), codeOf("UNAVAILABLE"));
     await cut.promise;
     // The buffers of both sockets hold some of it.
@@ -143,7 +139,7 @@ test("why a key set cannot be fetched is said without quoting the answer", async
   const reasonOf = async (listener: RequestListener) => {
     const url = await serve(t, createServer(listener));
     const { promise: reason, resolve: onProblem } = Promise.withResolvers<string>();
-    const read = readerOf(remoteKeySet({ url, onProblem, timeoutMs: 200 }));
+    const read = readerOf(remoteKeySet(url, onProblem, 200));
     await assert.rejects(read(await signToken(first)), codeOf("UNAVAILABLE"));
     return reason;
   };
