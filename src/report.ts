@@ -256,14 +256,13 @@ export interface Observations {
     readonly since?: Date;
     readonly replicas: number | undefined;
   };
-  /** What became of ended spans. `failed`: their export failed; `dropped`: the queue was full. */
-  spansEnded: {
+  /** What became of ended spans, or of a round of durations. `dropped`: the queue was full. */
+  telemetrySent: {
+    readonly signal: "trace" | "metric";
     readonly outcome: "exported" | "failed" | "dropped";
     readonly count: number;
     readonly error?: unknown;
   };
-  /** A round of durations was sent to the collector, or not. */
-  durationsSent: { readonly outcome: "exported" | "failed"; readonly error?: unknown };
 }
 
 export type Listener = "public" | "rpc" | "admin";

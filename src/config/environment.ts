@@ -1,7 +1,7 @@
 import { hasFailover } from "../redis/url.ts";
 import { ConfigError } from "./config-error.ts";
 import { FileProblem, fileText } from "./kinds.ts";
-import { metricExporters, traceExporters } from "./opentelemetry.ts";
+import { sendsMetrics, sendsTraces } from "./opentelemetry.ts";
 import {
   type Fact,
   type LookUp,
@@ -59,8 +59,6 @@ export function readVariables<N extends Name>(
 /** A variable that is wrong says nothing. */
 function factsOf(env: Environment, lookUp: LookUp): Readonly<Record<Fact, () => boolean>> {
   const isSet = (name: "UPSTREAM_URL" | "REDIS_URL") => Boolean(env[name] || env[`${name}_FILE`]);
-  const sendsTraces = () => traceExporters(lookUp).length > 0;
-  const sendsMetrics = () => metricExporters(lookUp).length > 0;
   return {
     sandbox: () => !isSet("UPSTREAM_URL") && !env.MERCHANTS_FILE,
     oneAccount: () => !env.MERCHANTS_FILE,
@@ -70,10 +68,10 @@ function factsOf(env: Environment, lookUp: LookUp): Readonly<Record<Fact, () => 
     keys: () => lookUp("AUTH_MODE")?.has("keys") ?? false,
     jwt: () => lookUp("AUTH_MODE")?.has("jwt") ?? false,
     telemetry: () => lookUp("OTEL_SDK_DISABLED") === false,
-    traces: sendsTraces,
+    traces: () => sendsTraces(lookUp),
     tracesByShare: () => lookUp("OTEL_TRACES_SAMPLER")?.endsWith("ratio") ?? false,
-    metrics: sendsMetrics,
-    export: () => sendsTraces() || sendsMetrics(),
+    metrics: () => sendsMetrics(lookUp),
+    export: () => sendsTraces(lookUp) || sendsMetrics(lookUp),
   };
 }
 

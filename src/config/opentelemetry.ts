@@ -12,12 +12,10 @@ import type { LookUp, OtlpName, Values } from "./variables.ts";
  * come.
  */
 export function tracingOf(values: Values): TracingSettings | undefined {
-  const exporters = traceExporters((name) => values[name]);
-  if (exporters.length === 0) return undefined;
+  if (!sendsTraces((name) => values[name])) return undefined;
   const sampler = values.OTEL_TRACES_SAMPLER;
   const categories = values.OTEL_SEMCONV_STABILITY_OPT_IN ?? [];
   return {
-    exporters,
     otlp: otlpOf(values, "TRACES"),
     resource: resourceOf(values),
     sampler: {
@@ -42,11 +40,9 @@ export function tracingOf(values: Values): TracingSettings | undefined {
  * it on: an endpoint alone turns on traces, since Prometheus may read the metrics already.
  */
 export function metricsOf(values: Values): DurationsSettings | undefined {
-  const exporters = metricExporters((name) => values[name]);
-  if (exporters.length === 0) return undefined;
+  if (!sendsMetrics((name) => values[name])) return undefined;
   const intervalMs = values.OTEL_METRIC_EXPORT_INTERVAL;
   return {
-    exporters,
     otlp: otlpOf(values, "METRICS"),
     resource: resourceOf(values),
     temporality: values.OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE,
@@ -56,17 +52,17 @@ export function metricsOf(values: Values): DurationsSettings | undefined {
   };
 }
 
-/** How traces are sent; an endpoint alone turns them on. */
-export function traceExporters(of: LookUp) {
-  const exporters = of("OTEL_TRACES_EXPORTER");
-  if (exporters) return exporters;
+/** Whether traces are sent; an endpoint alone turns them on. */
+export function sendsTraces(of: LookUp): boolean {
+  const exporter = of("OTEL_TRACES_EXPORTER");
+  if (exporter) return exporter === "otlp";
   const url = of("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ?? of("OTEL_EXPORTER_OTLP_ENDPOINT");
-  return url === undefined ? [] : ["otlp" as const];
+  return url !== undefined;
 }
 
-/** How metrics are sent. `prometheus` needs no exporter: /metrics serves it anyway. */
-export function metricExporters(of: LookUp) {
-  return (of("OTEL_METRICS_EXPORTER") ?? []).filter((name) => name !== "prometheus");
+/** Whether metrics are sent. `prometheus` needs no exporter: /metrics serves it anyway. */
+export function sendsMetrics(of: LookUp): boolean {
+  return of("OTEL_METRICS_EXPORTER")?.includes("otlp") ?? false;
 }
 
 /** How a signal is sent: by its own variables, else by those of all signals. */

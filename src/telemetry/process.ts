@@ -13,16 +13,19 @@ export function processes({ metrics, log }: TelemetryContext) {
   metrics
     .gauge("build_info", "Always 1, with the versions as labels", { version: [], node_version: [] })
     .set({ version, node_version: process.versions.node }, 1);
-  const spans = metrics.counter(
-    "trace_spans_total",
-    "Trace spans that ended, by outcome: exported, failed, dropped",
-    { outcome: ["exported", "failed", "dropped"] },
-  );
-  const exports = metrics.counter(
-    "metric_exports_total",
-    "Rounds of metrics sent to an OpenTelemetry collector, by outcome: exported, failed",
-    { outcome: ["exported", "failed"] },
-  );
+  const sent = {
+    trace: metrics.counter(
+      "trace_spans_total",
+      "Trace spans that ended, by outcome: exported, failed, dropped",
+      { outcome: ["exported", "failed", "dropped"] },
+    ),
+    metric: metrics.counter(
+      "metric_exports_total",
+      "Rounds of metrics sent to an OpenTelemetry collector, by outcome: exported, failed",
+      { outcome: ["exported", "failed"] },
+    ),
+  };
+  const failing = new Set<keyof typeof sent>();
   const commandSeconds = metrics.histogram(
     "redis_command_duration_seconds",
     "Duration of Redis commands",
@@ -67,10 +70,8 @@ export function processes({ metrics, log }: TelemetryContext) {
   for (const gauge of [certificateExpiry, redisUp, redisAwaySeconds, redisReplicas]) {
     gauge.set({}, undefined);
   }
-  let spansFail = false;
   /** The last error of a connection to Redis, and when it came: that none is there says no cause. */
   let lastError = { connectionError: "", atMs: -Infinity };
-  let exportsFail = false;
   return {
     ready: ({ isReady }) => ready.set({}, isReady ? 1 : 0),
     keysReloaded: (about) => log.info(about, "key file changed and reloaded"),
@@ -121,19 +122,16 @@ export function processes({ metrics, log }: TelemetryContext) {
       redisReplicas.set({}, replicas);
       redisUp.set({}, since ? 0 : 1);
     },
-    spansEnded({ outcome, count, error }) {
-      spans.add({ outcome }, count);
-      if (outcome === "dropped" || spansFail === (outcome === "failed")) return;
-      spansFail = outcome === "failed";
-      if (spansFail) log.warn({ err: error }, "trace export failing: spans are dropped");
-      else log.info("trace export works again");
-    },
-    durationsSent({ outcome, error }) {
-      exports.add({ outcome });
-      if (exportsFail === (outcome === "failed")) return;
-      exportsFail = outcome === "failed";
-      if (exportsFail) log.warn({ err: error }, "metric export failing: the next round is tried");
-      else log.info("metric export works again");
+    telemetrySent({ signal, outcome, count, error }) {
+      sent[signal].add({ outcome }, count);
+      if (outcome === "dropped" || failing.has(signal) === (outcome === "failed")) return;
+      if (outcome === "failed") {
+        failing.add(signal);
+        log.warn({ err: error }, `${signal} export failing: what could not be sent is dropped`);
+      } else {
+        failing.delete(signal);
+        log.info(`${signal} export works again`);
+      }
     },
   } satisfies Partial<Handlers>;
 }

@@ -1,12 +1,9 @@
-import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import { ProtobufMetricsSerializer } from "@opentelemetry/otlp-transformer";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   AggregationTemporality,
-  ConsoleMetricExporter,
   MeterProvider,
   PeriodicExportingMetricReader,
-  type PushMetricExporter,
 } from "@opentelemetry/sdk-metrics";
 import type { Report } from "../report.ts";
 import { version } from "../version.ts";
@@ -22,17 +19,21 @@ export type RunningDurations = ReturnType<typeof startSdkDurations>;
  * nothing globally: several may run in one process.
  */
 export function startSdkDurations(settings: DurationsSettings, report: Report) {
-  const { intervalMs, timeoutMs } = settings;
+  const { otlp, temporality, intervalMs, timeoutMs } = settings;
+  // No longer than the reader waits for it, so that only one is under way.
+  const limited = { ...otlp, timeoutMs: Math.min(otlp.timeoutMs, timeoutMs) };
   const provider = new MeterProvider({
     resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
-    readers: settings.exporters.map(
-      (kind) =>
-        new PeriodicExportingMetricReader({
-          exporter: createExporter(kind, settings, report),
-          exportIntervalMillis: intervalMs,
-          exportTimeoutMillis: timeoutMs,
-        }),
-    ),
+    readers: [
+      new PeriodicExportingMetricReader({
+        exporter: {
+          ...createOtlpExporter(limited, ProtobufMetricsSerializer, "metric", report),
+          selectAggregationTemporality: () => temporalities[temporality],
+        },
+        exportIntervalMillis: intervalMs,
+        exportTimeoutMillis: timeoutMs,
+      }),
+    ],
   });
   const meter = provider.getMeter("payments-gateway", version);
   const histogram = (name: string, description: string) => {
@@ -69,27 +70,3 @@ const temporalities = {
   cumulative: AggregationTemporality.CUMULATIVE,
   delta: AggregationTemporality.DELTA,
 } as const;
-
-function createExporter(
-  kind: DurationsSettings["exporters"][number],
-  { otlp, temporality }: DurationsSettings,
-  report: Report,
-): PushMetricExporter {
-  const exporter =
-    kind === "console"
-      ? new ConsoleMetricExporter()
-      : createOtlpExporter(otlp, ProtobufMetricsSerializer, 1);
-  return {
-    export(metrics, done) {
-      exporter.export(metrics, ({ code, error }: ExportResult) => {
-        const exported = code === ExportResultCode.SUCCESS;
-        report("durationsSent", { outcome: exported ? "exported" : "failed", error });
-        // Always success: the reader would report a failure to the SDK's global error handler.
-        done({ code: ExportResultCode.SUCCESS });
-      });
-    },
-    selectAggregationTemporality: () => temporalities[temporality],
-    forceFlush: () => exporter.forceFlush(),
-    shutdown: () => exporter.shutdown(),
-  };
-}

@@ -4,6 +4,7 @@ import { gzip } from "node:zlib";
 import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { ISerializer } from "@opentelemetry/otlp-transformer";
 import { Agent, request } from "undici";
+import type { Report } from "../../report.ts";
 import { version } from "../../version.ts";
 import type { OtlpSettings } from "./settings.ts";
 
@@ -24,15 +25,14 @@ const firstRetryMs = 1_000;
  * Sends telemetry to a collector by http/protobuf. An export is tried again while its time-out
  * allows it. Unlike OpenTelemetry's own exporters it ends in that time however slowly the collector
  * answers, and keeps nothing of the answer.
- * @param maxExports under way at once; further ones fail
  */
 export function createOtlpExporter<Items>(
   { url, headers, compression, timeoutMs, tls }: OtlpSettings,
   serializer: Pick<ISerializer<Items, unknown>, "serializeRequest">,
-  maxExports: number,
+  signal: "trace" | "metric",
+  report: Report,
 ) {
   const dispatcher = new Agent({ connect: tls, allowH2: false, maxHeaderSize: 16 * 1024 });
-  const underWay = new Set<Promise<void>>();
   const isGzip = compression === "gzip";
   const allHeaders = {
     ...headers,
@@ -42,7 +42,6 @@ export function createOtlpExporter<Items>(
   };
 
   async function send(items: Items): Promise<void> {
-    if (underWay.size >= maxExports) throw new Error("too many exports at once");
     const bytes = serializer.serializeRequest(items);
     if (!bytes) throw new Error("nothing to send");
     const body = isGzip ? await compressed(bytes) : bytes;
@@ -75,20 +74,18 @@ export function createOtlpExporter<Items>(
 
   return {
     export(items: Items, done: (result: ExportResult) => void): void {
-      const sent = send(items).then(
-        () => done({ code: ExportResultCode.SUCCESS }),
-        (error) => done({ code: ExportResultCode.FAILED, error }),
-      );
-      underWay.add(sent);
-      sent.finally(() => underWay.delete(sent));
+      const about = { signal, count: Array.isArray(items) ? items.length : 1 };
+      send(items)
+        .then(
+          () => report("telemetrySent", { ...about, outcome: "exported" }),
+          (error) => report("telemetrySent", { ...about, outcome: "failed", error }),
+        )
+        // Always success: the SDK would report a failure on the console.
+        .finally(() => done({ code: ExportResultCode.SUCCESS }));
     },
-    async forceFlush(): Promise<void> {
-      await Promise.all(underWay);
-    },
-    async shutdown(): Promise<void> {
-      await Promise.all(underWay);
-      await dispatcher.destroy();
-    },
+    async forceFlush(): Promise<void> {},
+    /** Waits for requests that are under way. */
+    shutdown: () => dispatcher.close(),
   };
 }
 

@@ -10,8 +10,6 @@ import {
 } from "@opentelemetry/api";
 import {
   CompositePropagator,
-  type ExportResult,
-  ExportResultCode,
   parseTraceParent,
   W3CBaggagePropagator,
   W3CTraceContextPropagator,
@@ -19,14 +17,9 @@ import {
 import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
 import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
   BatchSpanProcessor,
-  ConsoleSpanExporter,
   ParentBasedSampler,
   type ReadableSpan,
-  type Sampler,
-  type SpanExporter,
   type SpanProcessor,
   TraceIdRatioBasedSampler,
   TracerProvider,
@@ -46,10 +39,12 @@ import {
 
 /** Tracing by OpenTelemetry's SDK. Registers nothing globally: several may run in one process. */
 export function createSdkTracing(settings: TracingSettings, report: Report): RunningTracing {
+  const { parentBased, ratio } = settings.sampler;
+  const root = new TraceIdRatioBasedSampler(ratio);
   const provider = new TracerProvider({
     resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
-    sampler: samplerOf(settings.sampler),
-    spanProcessors: settings.exporters.map((kind) => createProcessor(kind, settings, report)),
+    sampler: parentBased ? new ParentBasedSampler({ root }) : root,
+    spanProcessors: [createProcessor(settings, report)],
   });
   const tracer = provider.getTracer("payments-gateway");
   const propagator = propagatorOf(settings.propagators);
@@ -159,16 +154,6 @@ function linksOf(traceparent: string | undefined) {
   return context ? [{ context: { ...context, isRemote: true } }] : [];
 }
 
-function samplerOf({ parentBased, ratio }: TracingSettings["sampler"]): Sampler {
-  const root =
-    ratio >= 1
-      ? new AlwaysOnSampler()
-      : ratio <= 0
-        ? new AlwaysOffSampler()
-        : new TraceIdRatioBasedSampler(ratio);
-  return parentBased ? new ParentBasedSampler({ root }) : root;
-}
-
 function propagatorOf(names: TracingSettings["propagators"]): TextMapPropagator {
   const propagators = { tracecontext: W3CTraceContextPropagator, baggage: W3CBaggagePropagator };
   return new CompositePropagator({ propagators: names.map((name) => new propagators[name]()) });
@@ -178,21 +163,17 @@ function propagatorOf(names: TracingSettings["propagators"]): TextMapPropagator 
  * Exports spans in batches. A slow or unreachable collector costs no more than the queue: spans
  * that do not fit in are dropped, and no call waits for an export.
  */
-function createProcessor(
-  kind: TracingSettings["exporters"][number],
-  { otlp, batch }: TracingSettings,
-  report: Report,
-): SpanProcessor {
-  const exporter =
-    kind === "console"
-      ? new ConsoleSpanExporter()
-      : createOtlpExporter(otlp, ProtobufTraceSerializer, maxExports);
+function createProcessor({ otlp, batch }: TracingSettings, report: Report): SpanProcessor {
+  // No longer than the processor waits for it, so that only one is under way.
+  const timeoutMs = Math.min(otlp.timeoutMs, batch.timeoutMs);
+  const limited = { ...otlp, timeoutMs };
+  const exporter = createOtlpExporter(limited, ProtobufTraceSerializer, "trace", report);
   let waiting = 0;
 
   class Batches extends BatchSpanProcessor {
     override onEnd(span: ReadableSpan): void {
       if (waiting >= batch.maxQueue) {
-        report("spansEnded", { outcome: "dropped", count: 1 });
+        report("telemetrySent", { signal: "trace", outcome: "dropped", count: 1 });
       } else {
         waiting++;
         // What is logged of the export has nothing to do with the span that is active now.
@@ -201,31 +182,17 @@ function createProcessor(
     }
   }
 
-  const counted: SpanExporter = {
-    export(spans, done) {
-      waiting -= spans.length;
-      exporter.export(spans, (result: ExportResult) => {
-        const exported = result.code === ExportResultCode.SUCCESS;
-        report("spansEnded", {
-          outcome: exported ? "exported" : "failed",
-          count: spans.length,
-          error: result.error,
-        });
-        // Always success: the processor would report a failure on the console.
-        done({ code: ExportResultCode.SUCCESS });
-      });
-    },
-    shutdown: () => exporter.shutdown(),
-  };
-
   return new Batches({
-    exporter: counted,
+    exporter: {
+      ...exporter,
+      export(spans, done) {
+        waiting -= spans.length;
+        exporter.export(spans, done);
+      },
+    },
     scheduledDelayMillis: batch.delayMs,
     exportTimeoutMillis: batch.timeoutMs,
     maxQueueSize: batch.maxQueue,
     maxExportBatchSize: Math.min(batch.maxBatch, batch.maxQueue),
   });
 }
-
-/** Most batches under way at once. */
-const maxExports = 4;

@@ -14,7 +14,6 @@ export interface OtlpSettings {
 
 /** What traces and durations have in common. */
 interface SignalSettings {
-  readonly exporters: readonly ("otlp" | "console")[];
   readonly otlp: OtlpSettings;
   readonly resource: Readonly<Record<string, string>>;
 }

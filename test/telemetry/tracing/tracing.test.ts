@@ -27,7 +27,7 @@ async function traced(env: Record<string, string>): Promise<RunningTracing & { t
   const running = await createTracing(
     tracing,
     reportTo({
-      spansEnded({ outcome, count }) {
+      telemetrySent({ outcome, count }) {
         told.push({ outcome, count });
         if (outcome !== "dropped") assert.equal(activeIds(), undefined, "the record of an export");
       },
