@@ -79,7 +79,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     { account: accounts },
   );
   const repeated = createRepeatedLog((record, message) => log.warn(record, message));
-  const loggedLocks = new Set<string>();
   return {
     callback({ verdict, account = "", resource = "", error, ...received }) {
       const { durationMs, traceparent, ...rest } = received;
@@ -111,14 +110,11 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
         "what became of a call that moves money could not be written to the event log: it is looked up until the log has it",
       );
     },
-    // Counted each time; logged once per account for events and once for dead letters.
-    locked({ account, what }) {
-      locked.add({ account, what });
-      const once = `${account} ${what}`;
-      if (loggedLocks.has(once)) return;
-      loggedLocks.add(once);
-      log.error(
-        { account, what },
+    locked(about) {
+      locked.add(about);
+      repeated.add(
+        `${about.account} ${about.what}`,
+        about,
         "cannot decrypt with any configured password: returned without its secrets",
       );
     },

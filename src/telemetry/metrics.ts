@@ -65,11 +65,6 @@ function combinations([first, ...others]: readonly [string, readonly string[]][]
   );
 }
 
-interface OneSeries<Series> {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly series: Series;
-}
-
 /** One line of the exposition. */
 interface Sample {
   readonly labels: Readonly<Record<string, string | number>>;
@@ -92,7 +87,7 @@ abstract class Metric<Label extends string, Series> {
   private readonly help: string;
   private readonly labelNames: readonly Label[];
   /** The oldest first. */
-  private readonly all: OneSeries<Series>[] = [];
+  private readonly all: { labels: Readonly<Record<string, string>>; series: Series }[] = [];
   /**
    * Maps by the value of each label in turn, with the series at the end. The one series of a metric
    * without labels is at "".
@@ -174,11 +169,21 @@ class Histogram<Label extends string> extends Metric<Label, Durations> {
 
   /** @param traceparent of the measured span, if it is sampled: the exemplar of the bucket */
   observe(labels: Labels<Label>, durationMs: number, traceparent?: string | undefined): void {
-    this.at(labels).observe(durationMs, traceparent);
+    const series = this.at(labels);
+    const { counts, exemplars } = series;
+    const { bounds } = this;
+    const value = durationMs / 1_000;
+    let at = 0;
+    while (at < bounds.length && value > (bounds[at] as number)) at++;
+    counts[at] = (counts[at] as number) + 1;
+    series.sum += value;
+    if (traceparent === undefined) return;
+    const [, trace_id, span_id] = traceparent.split("-");
+    exemplars[at] = { labelSet: { trace_id, span_id }, value, timestamp: Date.now() / 1_000 };
   }
 
   protected create(): Durations {
-    return new Durations(this.bounds);
+    return { counts: new Array<number>(this.bounds.length + 1).fill(0), sum: 0, exemplars: [] };
   }
 
   protected samples(labels: Readonly<Record<string, string>>, of: Durations): Sample[] {
@@ -203,30 +208,11 @@ class Histogram<Label extends string> extends Metric<Label, Durations> {
 }
 
 /** Durations counted in buckets. */
-class Durations {
+interface Durations {
   /** By bucket; the last bucket has no upper bound. */
   readonly counts: number[];
   /** In seconds. */
-  sum = 0;
+  sum: number;
   /** The latest sampled trace that fell into each bucket: OpenMetrics prints it. */
-  readonly exemplars: object[] = [];
-  readonly #bounds: readonly number[];
-
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds;
-    this.counts = new Array<number>(bounds.length + 1).fill(0);
-  }
-
-  observe(durationMs: number, traceparent?: string | undefined): void {
-    const value = durationMs / 1_000;
-    const bounds = this.#bounds;
-    let at = 0;
-    while (at < bounds.length && value > (bounds[at] as number)) at++;
-    this.counts[at] = (this.counts[at] as number) + 1;
-    this.sum += value;
-    if (traceparent === undefined) return;
-    const [, trace_id, span_id] = traceparent.split("-");
-    const exemplar = { labelSet: { trace_id, span_id }, value, timestamp: Date.now() / 1_000 };
-    this.exemplars[at] = exemplar;
-  }
+  readonly exemplars: object[];
 }

@@ -9,7 +9,8 @@ import { clientOf, paymentTold, sendCallback } from "./callers.ts";
 
 test("after a password change all is read while the old password is a previous one, then all but the secrets", async (t) => {
   const DATA_DIR = directory(t);
-  const { log, records } = logRecords("error");
+  const { log, records } = logRecords("warn");
+  const logged = () => records.filter(({ what }) => what);
   const serve = async (password: string, previous = "") => {
     const env = { DATA_DIR, ALLOW_VOLATILE: "", UPSTREAM_PASSWORD: password };
     const gateway = await startTestGateway(
@@ -56,7 +57,7 @@ test("after a password change all is read while the old password is a previous o
   const body = Buffer.from("not JSON").toString("base64");
   assert.equal((await during.json(`${letter}?raw=true`)).body.body, body);
   assert.deepEqual([await during.locked("event"), await during.locked("dead_letter")], [0, 0]);
-  assert.deepEqual(records, []);
+  assert.deepEqual(logged(), []);
   await during.gateway.stop();
 
   const dropped = await serve("new");
@@ -70,8 +71,13 @@ test("after a password change all is read while the old password is a previous o
   assert.equal((await dropped.json(`${letter}?raw=true`)).status, 200, "it stays");
   assert.equal(await dropped.locked("event"), 1);
   assert.ok((await dropped.locked("dead_letter")) > 2);
-  assert.deepEqual(records.map(({ account, what }) => [account, what]).toSorted(), [
-    ["default", "dead_letter"],
-    ["default", "event"],
-  ]);
+  assert.deepEqual(
+    logged()
+      .map(({ account, what }) => [account, what])
+      .toSorted(),
+    [
+      ["default", "dead_letter"],
+      ["default", "event"],
+    ],
+  );
 });
