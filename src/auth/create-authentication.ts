@@ -4,17 +4,13 @@ import type { Secret } from "../secrets/secret.ts";
 import { createApiKeys } from "./api-keys.ts";
 import type { Credential } from "./caller.ts";
 import { createIdentify, type Identify, type IdentifyOptions } from "./identify.ts";
-import { createReadJwt } from "./jwt.ts";
+import { type CallerClaims, createReadJwt } from "./jwt.ts";
 import { fileKeySet, type KeySet, remoteKeySet } from "./key-set.ts";
 
-export interface AuthOptions {
+export interface AuthOptions extends CallerClaims {
   readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
   /** Set in the mode `keys`. */
   readonly apiKeysFile?: string | undefined;
-  /** Claim that holds the id of the customer whom a JWT is bound to. */
-  readonly customerClaim: string;
-  /** Claim that names the service a JWT was issued to: its tokens take turns as one caller. */
-  readonly serviceClaim: string;
   /** Set in the mode `jwt`. */
   readonly jwt?:
     | {

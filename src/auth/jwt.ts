@@ -2,10 +2,17 @@ import { hash } from "node:crypto";
 import { errors, type JWTPayload, jwtVerify } from "jose";
 import { GatewayError, unauthenticated } from "../errors.ts";
 import { type Credential, isScope, type Scope } from "./caller.ts";
-import type { AuthOptions } from "./create-authentication.ts";
 import type { KeySet } from "./key-set.ts";
 
-interface JwtOptions extends Pick<AuthOptions, "customerClaim" | "serviceClaim"> {
+/** Which claims of a JWT say who its caller is. */
+export interface CallerClaims {
+  /** Claim that holds the id of the customer whom the token is bound to. */
+  readonly customerClaim: string;
+  /** Claim that names the service the token was issued to: its tokens take turns as one caller. */
+  readonly serviceClaim: string;
+}
+
+interface JwtOptions extends CallerClaims {
   readonly keys: Pick<KeySet, "keyOf" | "version">;
   readonly issuer: string;
   readonly audience: string;
