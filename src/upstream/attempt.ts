@@ -1,4 +1,4 @@
-import { type Member, UnderWay } from "../collections/under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import type { Droppable } from "../net/memory-budget.ts";
 import { reasonOf, systemCode } from "../net/system-errors.ts";
@@ -6,13 +6,7 @@ import type { Permit } from "../ratelimit/bucket.ts";
 import type { Attributes } from "../telemetry/tracing/attributes.ts";
 import type { Breaker, Verdict } from "./breaker.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
-import {
-  ExchangeFailure,
-  exchange,
-  type FailureKind,
-  type HttpHead,
-  type HttpResponse,
-} from "./exchange.ts";
+import { type ExchangeFailure, exchange, type FailureKind, type HttpHead } from "./exchange.ts";
 import { customerHeaders, merchantHeaders, rateLimitHeaders } from "./headers.ts";
 import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { parseResponse } from "./parse-response.ts";
@@ -51,7 +45,7 @@ export function createAttempts(options: AttemptOptions) {
     "server.port": Number(port) || (protocol === "https:" ? 443 : 80),
   };
   const { withBody, bodiless, secrets } = merchantHeaders(account.login, account.password.reveal());
-  const underWay = new UnderWay<Promise<HttpResponse>>();
+  const underWay = new UnderWay<Promise<unknown>>();
   let credentialsAccepted: boolean | undefined;
 
   /**
@@ -118,41 +112,33 @@ export function createAttempts(options: AttemptOptions) {
     if (money) options.onMoneyCall?.({ ...money, trace: span.traceparent });
     report("upstreamInFlight", { account: name, change: 1 });
 
-    let answer: HttpResponse;
-    let exchanged: Member<Promise<HttpResponse>> | undefined;
-    try {
-      const request = {
-        method: call.endpoint.method,
-        path: basePath + call.target,
-        headers: [...headers, ...customer, ...span.headers()],
-        body: call.body ?? null,
-      };
-      const limits = {
-        ...{ signal, timeoutMs, onSent },
-        // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
-        count: money ? undefined : count,
-        finishOnceSent: money !== undefined,
-      };
-      exchanged = underWay.add(exchange(connections, request, limits));
-      answer = await exchanged.value;
-    } catch (failure) {
-      if (!(failure instanceof ExchangeFailure)) {
-        span.end();
-        judge("nothing");
-        throw failure;
-      }
-      const verdict = verdictOf(failure, performance.now() - startedAt);
+    const request = {
+      method: call.endpoint.method,
+      path: basePath + call.target,
+      headers: [...headers, ...customer, ...span.headers()],
+      body: call.body ?? null,
+    };
+    const limits = {
+      ...{ signal, timeoutMs, onSent },
+      // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
+      count: money ? undefined : count,
+      finishOnceSent: money !== undefined,
+    };
+    const exchanged = exchange(connections, request, limits);
+    const member = underWay.add(exchanged);
+    const answer = await exchanged;
+    member.leave();
+    report("upstreamInFlight", { account: name, change: -1 });
+    if ("failure" in answer) {
+      const verdict = verdictOf(answer, performance.now() - startedAt);
       // While calls that move money can be sent, they are sent: one that succeeds is worth more than
       // one that is spared. Refused is only what would fail after its wait for a connection.
-      judge(money && failure.sent && verdict !== "nothing" ? "answered" : verdict);
-      if (failure.sent) settle(permit, failure.head, failure.head?.status === 429);
+      judge(money && answer.sent && verdict !== "nothing" ? "answered" : verdict);
+      if (answer.sent) settle(permit, answer.head, answer.head?.status === 429);
       else permit.release();
-      const error = errorOfFailure(failure, money);
-      const fault = verdict === "nothing" ? undefined : faultOf(failure);
-      return ended(error, verdict, reportCall(error.code, failure.kind, fault));
-    } finally {
-      exchanged?.leave();
-      report("upstreamInFlight", { account: name, change: -1 });
+      const error = errorOfFailure(answer, money);
+      const fault = verdict === "nothing" ? undefined : faultOf(answer);
+      return ended(error, verdict, reportCall(error.code, answer.failure, fault));
     }
 
     // Worked out once, and only for an answer that has such texts.
@@ -215,8 +201,8 @@ function refusedByBreaker(refusalMs = 0): GatewayError {
 }
 
 /** The verdict on an exchange that failed `lastedMs` after its start. */
-export function verdictOf({ kind, cause }: ExchangeFailure, lastedMs: number): Verdict {
-  switch (kind) {
+export function verdictOf({ failure, cause }: ExchangeFailure, lastedMs: number): Verdict {
+  switch (failure) {
     case "kept":
       return "nothing";
     case "caller":
@@ -244,25 +230,25 @@ function settle(permit: Permit, head: HttpHead | undefined, rateLimited = false)
 }
 
 function errorOfFailure(
-  { kind, sent, cause }: ExchangeFailure,
+  { failure, sent, cause }: ExchangeFailure,
   money: Money | undefined,
 ): GatewayError {
   // Whatever ended the exchange, a money call that was sent has an unknown outcome.
   if (sent && money) return outcomeUnknown(money.externalId, { cause });
-  if (kind === "caller") return cause as GatewayError;
-  if (kind === "kept") {
+  if (failure === "caller") return cause as GatewayError;
+  if (failure === "kept") {
     return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);
   }
   if (!sent) return unavailable("the payments service cannot be reached", cause);
-  return unavailable(`the call to the payments service failed: ${faults[kind]}`, cause);
+  return unavailable(`the call to the payments service failed: ${faults[failure]}`, cause);
 }
 
 /** Why there is no answer, in words that quote nothing of it. */
-function faultOf({ kind, cause }: ExchangeFailure): string {
-  if (kind !== "connection" || !(cause instanceof Error)) return faults[kind];
+function faultOf({ failure, cause }: ExchangeFailure): string {
+  if (failure !== "connection" || !(cause instanceof Error)) return faults[failure];
   const code = systemCode(cause);
   if (isRefusedAnswer(cause, code)) return "the answer breaks the rules of HTTP/1.1";
-  return code === undefined ? faults[kind] : reasonOf(code);
+  return code === undefined ? faults[failure] : reasonOf(code);
 }
 
 /** Whether undici itself closed the connection, on a 100 Continue that nobody asked for, say. */

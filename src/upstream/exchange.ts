@@ -41,33 +41,25 @@ export interface ExchangeOptions {
  */
 export type FailureKind = "caller" | "kept" | "timeout" | "connection" | "tooLarge";
 
-/** The failure of an exchange that did not get a complete answer. */
-export class ExchangeFailure extends Error {
-  override readonly name = "ExchangeFailure";
-  readonly kind: FailureKind;
+/** An exchange that did not get a complete answer. */
+export interface ExchangeFailure {
+  readonly failure: FailureKind;
   /** Whether any of the request may have been written. False is certain: not one byte was. */
   readonly sent: boolean;
   /** The head of the answer, if it had arrived. */
   readonly head: HttpHead | undefined;
-
-  constructor(kind: FailureKind, sent: boolean, head: HttpHead | undefined, cause: unknown) {
-    super(`no answer: ${kind}`, { cause });
-    this.kind = kind;
-    this.sent = sent;
-    this.head = head;
-  }
+  readonly cause: unknown;
 }
 
 /**
  * Sends one request and reads the whole answer, whatever its status. Writes the request to a socket
- * at most once, and does not follow redirects. Ending it early closes its socket.
- * @throws ExchangeFailure
+ * at most once, and does not follow redirects. Ending it early closes its socket. Never rejects.
  */
 export function exchange(
   dispatcher: Pick<Dispatcher, "dispatch">,
   request: Dispatcher.DispatchOptions,
   options: ExchangeOptions,
-): Promise<HttpResponse> {
+): Promise<HttpResponse | ExchangeFailure> {
   return new Exchange(options).begin(dispatcher, request);
 }
 
@@ -78,7 +70,7 @@ export function exchange(
  */
 class Exchange implements Dispatcher.DispatchHandler, Droppable {
   readonly #options: ExchangeOptions;
-  readonly #answer = Promise.withResolvers<HttpResponse>();
+  readonly #answer = Promise.withResolvers<HttpResponse | ExchangeFailure>();
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #head: HttpHead | undefined;
@@ -94,14 +86,18 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   begin(
     dispatcher: Pick<Dispatcher, "dispatch">,
     request: Dispatcher.DispatchOptions,
-  ): Promise<HttpResponse> {
+  ): Promise<HttpResponse | ExchangeFailure> {
     const { signal, timeoutMs } = this.#options;
     if (signal.aborted) {
       this.#onAbort();
     } else {
       signal.addEventListener("abort", this.#onAbort);
       this.#stopTimeout = startTimer(timeoutMs, () => this.#fail("timeout", undefined));
-      dispatcher.dispatch(request, this);
+      try {
+        dispatcher.dispatch(request, this);
+      } catch (error) {
+        this.#fail("kept", error);
+      }
     }
     return this.#answer.promise;
   }
@@ -161,14 +157,13 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
 
   readonly #onAbort = () => this.#fail("caller", errorOfAbort(this.#options.signal));
 
-  #fail(kind: FailureKind, cause: unknown): void {
+  #fail(failure: FailureKind, cause: unknown): void {
     if (this.#settled) return;
     this.#settle();
     this.#body.clear();
     const sent = this.#controller !== undefined;
-    const failure = new ExchangeFailure(kind, sent, this.#head, cause);
-    this.#answer.reject(failure);
-    if (kind !== "connection") this.#controller?.abort(failure);
+    this.#answer.resolve({ failure, sent, head: this.#head, cause });
+    if (failure !== "connection") this.#controller?.abort(new Error(`no answer: ${failure}`));
   }
 
   #settle(): void {

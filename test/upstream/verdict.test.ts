@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { verdictOf } from "../../src/upstream/attempt.ts";
-import { ExchangeFailure } from "../../src/upstream/exchange.ts";
+import type { ExchangeFailure } from "../../src/upstream/exchange.ts";
 
-const failed = (kind: ExchangeFailure["kind"], code?: string) =>
-  new ExchangeFailure(kind, true, undefined, code && Object.assign(new Error(code), { code }));
+const failed = (failure: ExchangeFailure["failure"], code?: string): ExchangeFailure => ({
+  ...{ failure, sent: true, head: undefined },
+  cause: code && Object.assign(new Error(code), { code }),
+});
 const left = failed("caller");
 
 test("a caller that leaves after 5 s counts as an upstream time-out, before that as nothing", () => {
@@ -22,6 +24,6 @@ test("a call that the gateway stops is no failure of the service, one that it wa
     [failed("connection", "ECONNREFUSED"), "failed"],
     [failed("connection", "ETIMEDOUT"), "timeout"],
   ] as const) {
-    assert.equal(verdictOf(failure, 0), verdict, failure.kind);
+    assert.equal(verdictOf(failure, 0), verdict, failure.failure);
   }
 });
