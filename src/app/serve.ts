@@ -2,7 +2,7 @@ import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import type { Logger } from "../report.ts";
-import { createLogger, type LogFormat, logFormatOf } from "../telemetry/log.ts";
+import { createLogger, type LogFormat } from "../telemetry/log.ts";
 import { checkFiles } from "./check-files.ts";
 import { startGateway } from "./gateway.ts";
 
@@ -13,8 +13,7 @@ import { startGateway } from "./gateway.ts";
  */
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const config = await configOf(env);
-  const format = logFormatOf(config.logFormat);
-  const log = createLogger(config.logLevel, undefined, format);
+  const log = createLogger(config.logLevel, undefined, config.logFormat);
   endOnUncaught(log);
   // The driver of Redis warns past the log, as where a user may not call INFO.
   console.warn = (warning: unknown) => log.warn(String(warning));
@@ -24,7 +23,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   // Before `ready` is logged: a signal may follow as soon as it is read.
   stopOnSignal(log, gateway);
   const sandbox = sandboxUrl ? ` sandbox=${sandboxUrl}` : "";
-  announce(`ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, format);
+  announce(`ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, config.logFormat);
   if (sandboxUrl) {
     // The shop's pages call without credentials, so that there is none where callers need some.
     const shop = config.auth.modes.has("none") ? `  shop ${publicUrl}/demo` : "";
@@ -45,7 +44,7 @@ async function configOf(env: NodeJS.ProcessEnv): Promise<Config> {
 }
 
 /** The ready line is part of the contract: it is printed at every log level. */
-export function announce(message: string, format: LogFormat): void {
+export function announce(message: string, format: LogFormat | undefined): void {
   createLogger("info", undefined, format).info(message);
 }
 

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { startEmulator } from "../app/emulator.ts";
 import { announce, stopOnSignal } from "../app/serve.ts";
 import { readSandboxConfig } from "../config/config.ts";
-import { createLogger, logFormatOf } from "../telemetry/log.ts";
+import { createLogger } from "../telemetry/log.ts";
 import type { Environment } from "./secrets.ts";
 
 const help = `
@@ -22,9 +22,8 @@ export function configure(command: Command, env: Environment): void {
 
 async function sandbox(env: Environment): Promise<void> {
   const config = readSandboxConfig(env);
-  const format = logFormatOf(config.logFormat);
-  const log = createLogger(config.logLevel, undefined, format);
+  const log = createLogger(config.logLevel, undefined, config.logFormat);
   const running = await startEmulator(config);
   stopOnSignal(log, { stop: () => running.close() });
-  announce(`ready sandbox=${running.url}`, format);
+  announce(`ready sandbox=${running.url}`, config.logFormat);
 }

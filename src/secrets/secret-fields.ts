@@ -35,8 +35,7 @@ export function splitSecrets<Desc extends DescMessage>(
   message: MessageShape<Desc>,
   mask?: string,
 ): Split<Desc> {
-  const { open, secrets } = split(schema, message as Fields, mask) ?? { open: message };
-  return { open, secrets } as Split<Desc>;
+  return split(schema, message as Fields, mask) as Split<Desc>;
 }
 
 /** Puts secrets back into the message that they were split from, or one like it. */
@@ -51,30 +50,23 @@ export function putSecrets<Desc extends DescMessage>(
 /** A message as a plain object: reflection would copy all of it. */
 type Fields = Message & Record<string, unknown>;
 
-interface Parts<Value> {
-  /** Undefined for a secret without a mask. */
-  readonly open: Value;
-  readonly secrets: Value;
-}
-
-function split(desc: DescMessage, message: Fields, mask?: string): Parts<Fields> | undefined {
-  let found: Parts<Fields> | undefined;
+function split(desc: DescMessage, message: Fields, mask?: string) {
+  let open = message;
+  let secrets: Fields | undefined;
   for (const field of secretPaths(desc)) {
     if (!isFieldSet(message, field)) continue;
-    const parts = splitField(field, fieldOf(message, field), mask);
-    if (!parts) continue;
-    found ??= { open: { ...message }, secrets: create(desc) as Fields };
-    setField(found.secrets, field, parts.secrets);
-    if (parts.open === undefined) clearField(found.open, field);
-    else setField(found.open, field, parts.open);
+    const value = fieldOf(message, field);
+    const parts: { open: unknown; secrets: unknown } =
+      field.message && !isSecret(field)
+        ? split(field.message, value as Fields, mask)
+        : { open: typeof value === "string" ? mask : undefined, secrets: value };
+    if (parts.secrets === undefined) continue;
+    if (!secrets) [open, secrets] = [{ ...message }, create(desc) as Fields];
+    setField(secrets, field, parts.secrets);
+    if (parts.open === undefined) clearField(open, field);
+    else setField(open, field, parts.open);
   }
-  return found;
-}
-
-function splitField(field: DescField, value: unknown, mask?: string): Parts<unknown> | undefined {
-  if (isSecret(field))
-    return { open: typeof value === "string" ? mask : undefined, secrets: value };
-  return field.message && split(field.message, value as Fields, mask);
+  return { open, secrets };
 }
 
 function fieldOf(message: Fields, { oneof, localName }: DescField): unknown {

@@ -18,12 +18,12 @@ export type LogFormat = "json" | "text";
  *
  * @param destination default: standard output, written once per turn of the event loop, and at once
  * after an error record
- * @param format `text`: lines for a person at a terminal instead
+ * @param format `text`: lines for a person instead. Default: what suits the destination
  */
 export function createLogger(
   level: LogLevel,
   destination?: Destination,
-  format: LogFormat = "json",
+  format: LogFormat = !destination && process.stdout.isTTY ? "text" : "json",
 ): Logger {
   const out = destination ?? stdoutOf();
   const writer = (name: LogLevel): WriteRecord => {
@@ -102,11 +102,6 @@ function textOf(value: unknown): string {
   return typeof value === "string" && /^[\x21\x23-\x7e]+$/.test(value)
     ? value
     : JSON.stringify(value).replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "?");
-}
-
-/** What LOG_FORMAT says, or what suits standard output. */
-export function logFormatOf(asked: LogFormat | undefined): LogFormat {
-  return asked ?? (process.stdout.isTTY ? "text" : "json");
 }
 
 let stdoutWriter: ReturnType<typeof createTurnWriter> | undefined;
