@@ -180,47 +180,49 @@ export class RedisAccount implements AccountKernel {
     topic: string | undefined,
     after: Cursor | undefined,
     limit: number,
-    shown: Cursor | undefined = this.#feed?.place,
+    shown?: Cursor,
   ): Promise<StoredPage> {
-    const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
-    const { client, keys } = this.#options;
-    const [epoch, floor, watermark, known, upTo, tail, ...events] = (await ask(client, () =>
-      scripts.readEvents.runBuffer(
-        client,
-        [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])],
-        [after === undefined ? "" : idOf(after), `${limit}`, newEpoch(), ...place],
-      ),
-    )) as [Buffer, Buffer, Buffer, number, Buffer, Buffer, ...Buffer[]];
-    const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
-    const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(watermark) };
-    if (after !== undefined) {
-      assertReadable(after, bounds);
-      // The event was lost with a failed server, and the log has gone on without it.
-      if (known !== 1) throw cursorExpired("the event it names was lost");
-    }
-    const rows = pairs(events).map(([id, bytes]) => ({ cursor: cursor(id), bytes }));
-    return { rows, upTo: cursor(upTo), bounds, stored: cursor(tail) };
+    const page = await this.#events(topic, limit, after, { shown });
+    if (after === undefined) return page;
+    assertReadable(after, page.bounds);
+    // The event was lost with a failed server, and the log has gone on without it.
+    if (!page.isKnown) throw cursorExpired("the event it names was lost");
+    return page;
   }
 
   async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<Row[]> {
     if (limit <= 0) return [];
+    const { rows, bounds } = await this.#events(topic, limit, before, { isNewest: true });
+    if (before !== undefined) assertOf(before, bounds.epoch);
+    return rows.reverse();
+  }
+
+  /** @param at the events come after it, or if `isNewest` before it */
+  async #events(
+    topic: string | undefined,
+    limit: number,
+    at: Cursor | undefined,
+    {
+      shown = this.#feed?.place,
+      isNewest = false,
+    }: { shown?: Cursor | undefined; isNewest?: boolean },
+  ) {
+    const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
     const { client, keys } = this.#options;
     const on = [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])];
-    const args = [`${limit}`, before === undefined ? "" : idOf(before)];
-    const answer = (await ask(client, () => scripts.readHistory.runBuffer(client, on, args))) as
-      | [Buffer, ...Buffer[]]
-      | null;
-    if (answer === null) {
-      if (before !== undefined) throw cursorExpired("the log that it is of was lost");
-      return [];
-    }
-    const [epoch, ...events] = answer;
-    if (before !== undefined) assertOf(before, `${epoch}`);
-    const rows = pairs(events).map(([id, bytes]) => ({
-      cursor: cursorOf(`${id}`, `${epoch}`),
-      bytes,
-    }));
-    return rows.reverse();
+    const first = at === undefined ? "" : idOf(at);
+    const args = [first, `${limit}`, newEpoch(), ...place, isNewest ? "1" : "0"];
+    const [epoch, floor, watermark, known, upTo, tail, ...events] = (await ask(client, () =>
+      scripts.readEvents.runBuffer(client, on, args),
+    )) as [Buffer, Buffer, Buffer, number, Buffer, Buffer, ...Buffer[]];
+    const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
+    return {
+      rows: pairs(events).map(([id, bytes]) => ({ cursor: cursor(id), bytes })),
+      upTo: cursor(upTo),
+      bounds: { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(watermark) },
+      stored: cursor(tail),
+      isKnown: known === 1,
+    };
   }
 
   async watch(listener: Listener): Promise<() => void> {
@@ -363,7 +365,6 @@ const scripts = {
   commit: onLog("commit"),
   readRecords: onLog("read-records"),
   readEvents: onLog("read-events"),
-  readHistory: onLog("read-history"),
   advanceWatermark: onLog("advance-watermark"),
   readIndexes: loadScript(file("read-indexes")),
   dropExpired: loadScript(file("drop-expired")),

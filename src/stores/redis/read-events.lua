@@ -1,4 +1,5 @@
--- Reads events after an id, oldest first: all of an account, or those of one payment or payout.
+-- Reads events that may be shown, all of an account or those of one payment or payout: those after
+-- an id, oldest first, or the newest, newest first.
 --
 -- KEYS[1] log   KEYS[2] events   KEYS[3] topic; absent for all events of the account
 -- ARGV[1] id to read after; empty for the oldest kept
@@ -6,13 +7,15 @@
 -- ARGV[3] epoch for the log, if it does not exist yet
 -- ARGV[4] id up to which the reading process has delivered all events   ARGV[5] epoch of that id;
 --         both may be empty
+-- ARGV[6] '1' for the newest: then ARGV[1] is the id before which they come, or empty
 --
 -- Returns { epoch, floor, watermark, known, up_to, tail, id, bytes, ... }: known is 1 if the
--- event to read after is kept or was the last one deleted, else 0. It returns all events of the
--- topic up to up_to, and none after the watermark.
+-- event to read after is kept or was the last one deleted, else 0. Oldest first it returns all events
+-- of the topic up to up_to, and none after the watermark.
 
 local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
-local after, limit = ARGV[1], tonumber(ARGV[2])
+local limit, is_newest = tonumber(ARGV[2]), ARGV[6] == '1'
+local after = is_newest and '' or ARGV[1]
 
 local head = open(log, events, ARGV[3])
 local floor = floor_of(events, head.tail)
@@ -32,6 +35,7 @@ if limit == 0 then
   return answer
 end
 
+-- A topic may keep ids a little longer than the account keeps events.
 local function tell(id, fields)
   if fields then
     answer[#answer + 1] = id
@@ -40,9 +44,19 @@ local function tell(id, fields)
 end
 
 local start = after == '' and floor or after
+local last, is_cut = watermark, false
+if is_newest and ARGV[1] ~= '' and member_of(ARGV[1]) <= member_of(watermark) then
+  last, is_cut = ARGV[1], true
+end
 if topic then
-  local members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '[' .. member_of(watermark),
-    'LIMIT', 0, limit)
+  local members
+  if is_newest then
+    last = (is_cut and '(' or '[') .. member_of(last)
+    members = redis.call('ZREVRANGEBYLEX', topic, last, '-', 'LIMIT', 0, limit)
+  else
+    members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '[' .. member_of(watermark),
+      'LIMIT', 0, limit)
+  end
   for _, member in ipairs(members) do
     local id = id_of(member)
     tell(id, fields_of(events, id))
@@ -51,7 +65,12 @@ if topic then
     answer[5] = id_of(members[limit])
   end
 else
-  local found = redis.call('XRANGE', events, '(' .. start, watermark, 'COUNT', limit)
+  local found
+  if is_newest then
+    found = redis.call('XREVRANGE', events, (is_cut and '(' or '') .. last, '-', 'COUNT', limit)
+  else
+    found = redis.call('XRANGE', events, '(' .. start, watermark, 'COUNT', limit)
+  end
   for _, event in ipairs(found) do
     tell(event[1], event[2])
   end
