@@ -91,7 +91,7 @@ export interface TokenBucket {
    * cannot be used, or a budget of its own without Redis.
    */
   readonly source: "own" | "shared" | "share";
-  /** Fails all waiting calls with UNAVAILABLE, stops the timer and leaves the shared budget. */
+  /** Fails all waiting calls with UNAVAILABLE, and stops the timer. */
   close(): Promise<void>;
 }
 

@@ -141,7 +141,6 @@ export class QueuedBucket implements TokenBucket {
     if (this.#queue.closed) return;
     this.#queue.close();
     this.#alarm.stop();
-    if (!this.#own) await this.#shared?.leave();
   }
 
   /** Does all that is due, and sets the alarm for the rest. */

@@ -20,7 +20,7 @@ it("the take log rounds the time since each take down, by one cell at most", () 
         }
         log.dropUntil(dropped);
         times.splice(0, times.filter((at) => at <= dropped).length);
-        assert.equal(log.size, times.length);
+        assert.equal(log.length, times.length);
         const ago = log.ago(now, cellMs).flatMap(([ms, count]) => Array<number>(count).fill(ms));
         assert.equal(ago.length, times.length);
         for (const [nth, time] of times.entries()) {

@@ -112,12 +112,12 @@ export class Budget {
   take(now: number): Taken {
     this.#forget(now);
     this.#log.push(now);
-    return { order: ++this.#takes, atMs: now, out: this.#log.size, lowered: this.#lowered };
+    return { order: ++this.#takes, atMs: now, out: this.#log.length, lowered: this.#lowered };
   }
 
   /** The call was never sent: its token comes back at once. */
   giveBack(taken: Taken): void {
-    this.#log.remove(taken.atMs);
+    this.#log.removeLast(taken.atMs);
   }
 
   /**
@@ -153,7 +153,7 @@ export class Budget {
     const fullAt = Math.max(this.#log.latest(1) + this.windowMs(now), now);
     return {
       limit: this.capacity,
-      remaining: Math.max(0, this.capacity - this.#log.size),
+      remaining: Math.max(0, this.capacity - this.#log.length),
       resetSeconds: Math.ceil((fullAt - now) / 1_000),
     };
   }
@@ -161,11 +161,11 @@ export class Budget {
   #setLimit(limit: number, now: number): void {
     if (limit === this.#limit) return;
     this.#forget(now);
-    const tokens = Math.max(0, this.capacity - this.#log.size);
+    const tokens = Math.max(0, this.capacity - this.#log.length);
     if (limit < this.#limit) this.#explained = this.#takes;
     this.#limit = limit;
     // A higher limit brings no tokens at once: they come at the new rate.
-    this.#lower(this.capacity - this.#log.size - tokens, now);
+    this.#lower(this.capacity - this.#log.length - tokens, now);
   }
 
   /** Takes off tokens that others have used, as if they were taken just now. */

@@ -29,7 +29,6 @@ export type Wants = Readonly<Record<Priority, CallerTokens>>;
 export interface TakeRequest {
   readonly wants: Wants;
   readonly returning: boolean;
-  readonly leaving?: boolean;
 }
 
 /** What the script replies; see take-tokens.lua. */
@@ -239,13 +238,6 @@ export class SharedBudget {
     } finally {
       this.#isAsking = false;
     }
-  }
-
-  /** Makes the other replicas count one less at once; they would notice later anyway. */
-  async leave(): Promise<void> {
-    if (this.#options.client.status !== "ready") return;
-    const wants = { money: {}, read: {} };
-    await this.#request({ wants, returning: false, leaving: true }).catch(() => {});
   }
 
   async #request(request: TakeRequest): Promise<TakeReply> {

@@ -13,7 +13,6 @@ ARGV[1]  what the replica wants and reports, as JSON:
   replica    its id
   state      id of the state in the last reply, which the reports are about; empty if none
   returning  true if it used its own budget since its last call: others may have done so too
-  leaving    true if it stops
   limit      requests a second to assume where there is no state
   reserve    share of the capacity, 0 to 1, that is only for money
   wants      {money, read}: {caller: tokens} for calls that move money and for others; the names of
@@ -469,7 +468,7 @@ for _, line in ipairs({ money, read }) do
   own.callers[line.name], state.turns[line.name] = places, tags
 end
 
-if not request.leaving then replicas[request.replica] = own end
+replicas[request.replica] = own
 state.replicas = replicas
 state.times, state.counts = times, counts
 state.last = now

@@ -84,14 +84,6 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       await take(replicas[0]!);
     });
 
-    it("are counted until they close", async (t) => {
-      const { keys, replicas } = replicasOf(t, 3, {});
-      const count = async () => Object.keys((await stateOf(keys.bucket)).replicas).length;
-      await until(async () => (await count()) === 3);
-      await replicas[0]!.close();
-      assert.equal(await count(), 2);
-    });
-
     it("have no more than 256 callers in line together, however many wait", async (t) => {
       const { keys, replicas } = replicasOf(t, 2, { initialLimit: 20, maxWaitMs: 60_000 });
       const inLine = async () => {

@@ -186,7 +186,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
       async ask(replica: string, asked: Asked): Promise<TakeReply> {
         const { money = {}, read = {}, ...reported } = asked;
         const request = {
-          ...{ replica, state, returning: false, leaving: false },
+          ...{ replica, state, returning: false },
           ...{ limit, reserve: 0, wants: { money, read }, spent: [], unused: [] },
           ...reported,
         };
