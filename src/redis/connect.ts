@@ -1,5 +1,6 @@
 import { Cluster, Redis } from "ioredis";
 import { type ClientTlsFiles, type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
+import { repeat } from "../net/timer.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { addressOf, connectorTo } from "./connector.ts";
@@ -81,7 +82,11 @@ export function connectRedis(
       if (error.command?.name === "select") client.disconnect(true);
     });
     clients.add(client);
-    keepConnected(client, reconnectMs, () => clients.delete(client));
+    const refreshing = isCluster(client) ? refreshSlots(client) : undefined;
+    keepConnected(client, reconnectMs, () => {
+      clients.delete(client);
+      refreshing?.close();
+    });
     if (report !== noReport) reportCommands(client, report);
     return client;
   };
@@ -154,7 +159,7 @@ function clientOf(nodes: readonly string[], server: ServerOptions): RedisClient 
   const [one, ...others] = nodes;
   if (one === undefined) return new Redis({ ...server, retryStrategy: reconnectMs });
   if (others.length === 0) return new Redis(one, { ...server, retryStrategy: reconnectMs });
-  const cluster = new Cluster([one, ...others], {
+  return new Cluster([one, ...others], {
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectMs,
     retryDelayOnFailover: 50,
@@ -163,23 +168,15 @@ function clientOf(nodes: readonly string[], server: ServerOptions): RedisClient 
     slotsRefreshTimeout: 1_000,
     redisOptions: server,
   });
-  refreshSlots(cluster);
-  return cluster;
 }
 
 /**
  * Refreshes every 5 s which node serves which slots. The driver's own `slotsRefreshInterval` never
  * stops, and keeps the process alive, if the client is closed while it waits for an answer.
  */
-function refreshSlots(cluster: Cluster): void {
-  let timer: NodeJS.Timeout | undefined;
-  cluster.on("ready", () => {
-    clearInterval(timer);
-    timer = setInterval(() => {
-      if (cluster.status === "ready") cluster.refreshSlotsCache();
-      else clearInterval(timer);
-    }, 5_000).unref();
-  });
+function refreshSlots(cluster: Cluster): { close(): void } {
+  const refresh = async () => cluster.status === "ready" && cluster.refreshSlotsCache();
+  return repeat(refresh, () => 5_000, 5_000);
 }
 
 /** Connection options for any server that `REDIS_URL` leads to. */
