@@ -217,3 +217,49 @@ export function merged(found: Scored[], { limit, newestFirst }: RangeOptions): S
   found.sort((a, b) => (newestFirst ? b.score - a.score : a.score - b.score));
   return found.slice(0, limit);
 }
+
+/** The accounts of a store, as a kernel. Each is opened at its first use. */
+export class Accounts<Account extends AccountKernel & { end(error: Error): void }>
+  implements Kernel
+{
+  readonly durable: boolean;
+  readonly #open: (name: string) => Account;
+  readonly #all = new Map<string, Account>();
+  #sweeper: NodeJS.Timeout | undefined;
+  #closed: Error | undefined;
+
+  constructor(options: { readonly durable: boolean; readonly open: (name: string) => Account }) {
+    this.durable = options.durable;
+    this.#open = options.open;
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  account(name: string): Account {
+    if (this.#closed) throw this.#closed;
+    let account = this.#all.get(name);
+    if (!account) {
+      account = this.#open(name);
+      this.#all.set(name, account);
+    }
+    return account;
+  }
+
+  /**
+   * Calls `sweep` at intervals until the store is closed. That it fails says nothing: others report
+   * that the store is away.
+   */
+  sweepEvery(ms: number, sweep: (accounts: Iterable<Account>) => Promise<void>): this {
+    const run = () => void sweep(this.#all.values()).catch(() => {});
+    this.#sweeper = setInterval(run, ms).unref();
+    return this;
+  }
+
+  async close(error: Error): Promise<void> {
+    this.#closed = error;
+    clearInterval(this.#sweeper);
+    for (const account of this.#all.values()) account.end(error);
+  }
+}

@@ -12,7 +12,7 @@ import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/import.ts";
-import { migrate, migrations } from "../../src/stores/sqlite/schema.ts";
+import { migrations } from "../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { createRedisLedger, createSqliteLedger } from "../ledger/create.ts";
 import { payment, payout } from "../ledger/entries.ts";
@@ -211,71 +211,6 @@ it("every layout of a directory is read", async (t) => {
     return dumpSqlite(path);
   });
   for (const name of names) await inDirectory(directoryOf(t, name), check);
-});
-
-it("an operation of layout 2 keeps all that was known of it", () => {
-  const database = new DatabaseSync(":memory:");
-  database.exec(readFileSync(new URL("sqlite-2.sql", fixtures), "utf8"));
-  const state = { since: "019b76daa800000000", place: "019b76daa800000001" };
-  const plain = { rank: 1, status: "pending", operationId: "" };
-  const failed = { rank: 2, status: "failure", operationId: "attempt" };
-  const before = {
-    facts: [
-      ['["p","payment"]', "2", "failure", "", "05", "1.00", "UAH", "0", "17", '[["a","b"]]'],
-      ['["q","payment"]', "1", "pending", "", "", "", "", "1", "18", ""],
-      ['["p","refund","r"]', "1", "pending", "r", "", "", "", "", "19", ""],
-    ],
-    states: [
-      { n: 1, key: '["p","payment"]', ...failed, ...state },
-      { n: 2, key: '["q","payment"]', ...plain, ...state },
-      { n: 3, key: '["p","refund","r"]', ...plain, operationId: "r", ...state },
-    ],
-    holds: ["call"],
-  };
-  database
-    .prepare("UPDATE records SET text = ? WHERE key = 'payment:paid'")
-    .run(JSON.stringify(before));
-  migrate(database);
-  const found = database.prepare("SELECT text FROM records WHERE key = 'payment:paid'").get();
-  const told = { statusCode: "05", amount: "1.00", currency: "UAH", words: [["a", "b"]] };
-  const p = { subjectId: "p", operation: "payment", isAttempt: true, held: false, at: "17" };
-  assert.deepEqual(JSON.parse(String(found?.text)), {
-    holds: ["call"],
-    operations: [
-      { n: 1, ...p, ...failed, ...told, ...state },
-      { n: 2, subjectId: "q", operation: "payment", held: true, at: "18", ...plain, ...state },
-      { n: 3, subjectId: "p", operation: "refund", at: "19", ...plain, operationId: "r", ...state },
-    ],
-  });
-  database.close();
-});
-
-it("what is pending in layout 3 without a call has one", async (t) => {
-  const path = directory(t);
-  const database = new DatabaseSync(join(path, "gateway.sqlite"));
-  database.exec(readFileSync(new URL("sqlite-3.sql", fixtures), "utf8"));
-  const member = database.prepare("INSERT INTO members VALUES (1, 'unfinished', ?, ?)");
-  for (const id of ["paid", "gone"]) {
-    member.run(JSON.stringify([EventKind.PAYMENT, id, "pay-3", "recurrent"]), now() - 5_000);
-  }
-  database.close();
-  await inDirectory(path, async (ledger) => {
-    const callsOf = async (kind: NewIntent["kind"], externalId: string) => {
-      const { intents } = await ledger.known(account, kind, externalId);
-      return intents.map((one) => [one.method, one.state, one.subjectId, now() - one.startedAtMs]);
-    };
-    const expected = ["CreateRecurrentPayment", "pending", "pay-3", 5_000];
-    assert.deepEqual(await callsOf(EventKind.PAYMENT, "paid"), [expected]);
-    assert.deepEqual(await callsOf(EventKind.PAYMENT, "gone"), []);
-    assert.deepEqual(await callsOf(EventKind.PAYOUT, "payout"), [
-      ["RequestPayout", "pending", "tx-1", 0],
-    ]);
-    const due = await ledger.due(account, 9);
-    assert.deepEqual(
-      due.map(({ subjectId }) => subjectId),
-      ["pay-3"],
-    );
-  });
 });
 
 it("a directory of an unreleased layout is refused, with what to do", async (t) => {

@@ -14,6 +14,7 @@ import {
 } from "../cursor.ts";
 import {
   type AccountKernel,
+  Accounts,
   type Commit,
   type Committed,
   filledIn,
@@ -47,26 +48,12 @@ export interface MemoryKernelOptions {
 
 /** A store in this process's memory: what it holds is lost when the process ends. */
 export function createMemoryKernel(options: MemoryKernelOptions): Kernel {
-  const accounts = new Map<string, MemoryAccount>();
   const { maxBytes = Math.min(defaultMaxBytes, getHeapStatistics().heap_size_limit / 3) } = options;
   const halfOfShare = () => maxBytes / accounts.size / 2;
-  let closed: Error | undefined;
-  return {
-    durable: false,
-    account(name) {
-      if (closed) throw closed;
-      let account = accounts.get(name);
-      if (!account) {
-        account = new MemoryAccount(options, halfOfShare);
-        accounts.set(name, account);
-      }
-      return account;
-    },
-    async close(error) {
-      closed = error;
-      for (const account of accounts.values()) account.end(error);
-    },
-  };
+  const accounts: Accounts<MemoryAccount> = new Accounts({
+    ...{ durable: false, open: () => new MemoryAccount(options, halfOfShare) },
+  });
+  return accounts;
 }
 
 /**
@@ -164,12 +151,10 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
     limit: number,
   ): Promise<RowPage> {
     this.#sweep(this.nowMs());
+    const events = this.#eventsOf(topic);
     const isLater = ({ cursor }: KeptEvent) => after === undefined || cursor > after;
-    const from = topic === undefined ? this.#events.findFirst(isLater) : 0;
-    const found =
-      topic === undefined
-        ? this.#events.slice(from, Math.min(from + limit + 1, this.#events.length))
-        : this.#ofTopic(topic).filter(isLater);
+    const from = events.findFirst(isLater);
+    const found = events.slice(from, from + limit + 1);
     const rows = found.slice(0, limit).map(rowOf);
     const upTo = (found.length > limit && rows.at(-1)?.cursor) || this.#tail;
     return { rows, upTo, bounds: this.#bounds() };
@@ -178,13 +163,9 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
   async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]> {
     this.#sweep(this.nowMs());
     if (before !== undefined) assertOf(before, this.#epoch);
-    const isBefore = ({ cursor }: KeptEvent) => before === undefined || cursor < before;
-    if (topic === undefined) {
-      const end = this.#events.findFirst((event) => !isBefore(event));
-      return this.#events.slice(end - Math.max(limit, 0), end).map(rowOf);
-    }
-    const found = this.#ofTopic(topic).filter(isBefore);
-    return found.slice(Math.max(found.length - Math.max(limit, 0), 0)).map(rowOf);
+    const events = this.#eventsOf(topic);
+    const end = events.findFirst(({ cursor }) => before !== undefined && cursor >= before);
+    return events.slice(end - Math.max(limit, 0), end).map(rowOf);
   }
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
@@ -295,10 +276,11 @@ class MemoryAccount extends LocalAccount implements AccountKernel {
     return cursor;
   }
 
-  /** The events of a topic, the oldest first. */
-  #ofTopic(topic: string): KeptEvent[] {
+  /** The events of a topic or of all, the oldest first. */
+  #eventsOf(topic: string | undefined): Deque<KeptEvent> {
+    if (topic === undefined) return this.#events;
     const newest = this.#topics.get(topic);
-    const all: KeptEvent[] = [];
+    const all = new Deque<KeptEvent>();
     for (let event = newest?.next; event; event = event === newest ? undefined : event.next) {
       all.push(event);
     }

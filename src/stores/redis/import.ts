@@ -28,77 +28,58 @@ export async function hasAccount({ client, keys }: Pick<ImportOptions, "client" 
  * @returns how many events there are, records by the first word of their key, and members by index
  */
 export async function importAccount(account: StoredAccount, options: ImportOptions) {
-  const { client, keys } = options;
-  await inPortions(client, [(pipeline) => pipeline.del(keys.events)]);
-  const counts: Counts = { events: 0, records: {}, members: {} };
-  await inPortions(client, events(account, options, counts));
-  await inPortions(client, records(account, options, counts));
-  await inPortions(client, members(account, options, counts));
+  const { client, keys, retentionMs, nowMs } = options;
   const { epoch, instant } = account;
-  const head = { epoch, tail: idOfPlace(account.tail), instant, layout: redisLayout };
-  await inPortions(client, [(pipeline) => pipeline.hset(keys.log, head).hdel(keys.log, "mark")]);
-  return counts;
-}
-
-interface Counts {
-  events: number;
-  readonly records: Record<string, number>;
-  readonly members: Record<string, number>;
-}
-
-function count(counts: Record<string, number>, name: string): void {
-  counts[name] = (counts[name] ?? 0) + 1;
-}
-
-/** Each event carries the id of the one before it; see open-log.lua. */
-function* events(
-  account: StoredAccount,
-  { keys, retentionMs }: ImportOptions,
-  counts: Counts,
-): Generator<Add> {
+  const portions = new Portions(client);
+  const counts = { events: 0, records: {} as Counts, members: {} as Counts };
+  await portions.add((pipeline) => pipeline.del(keys.events));
+  // Each event carries the id of the one before it; see open-log.lua.
   let before = idOfPlace(account.floor);
   for (const { place, topic: name, bytes } of account.events()) {
-    const id = idOfPlace(place);
-    const previous = before;
-    const topic = keys.topic(name);
-    yield (pipeline) =>
+    const [id, topic] = [idOfPlace(place), keys.topic(name)];
+    await portions.add((pipeline) =>
       pipeline
-        .xadd(keys.events, id, "p", previous, "e", Buffer.from(bytes))
+        .xadd(keys.events, id, "p", before, "e", Buffer.from(bytes))
         .zadd(topic, 0, memberOf(id))
-        .pexpire(topic, retentionMs);
+        .pexpire(topic, retentionMs),
+    );
     before = id;
     counts.events++;
   }
-  yield (pipeline) => pipeline.pexpire(keys.events, retentionMs);
-}
-
-/** In the format of commit.lua. */
-function* records(
-  account: StoredAccount,
-  { keys, nowMs }: ImportOptions,
-  counts: Counts,
-): Generator<Add> {
-  for (const { key: name, version, text, untilMs, attachments, flags } of account.records()) {
-    const leftMs = Math.ceil(untilMs - nowMs);
+  await portions.add((pipeline) => pipeline.pexpire(keys.events, retentionMs));
+  // In the format of commit.lua.
+  for (const { key: name, version, text, until_ms, parts } of account.records()) {
+    const leftMs = Math.ceil(until_ms - nowMs);
     if (leftMs <= 0) continue;
     count(counts.records, name.split(":", 1).join());
     const key = keys.record(name);
     const fields: (string | Buffer)[] = ["v", version, "t", text];
-    for (const { name: of, bytes } of attachments) fields.push(`a:${of}`, Buffer.from(bytes));
-    for (const { name: of, value } of flags) fields.push(`f:${of}`, value);
-    yield (pipeline) =>
+    for (const { name, value } of parts) {
+      fields.push(name, typeof value === "string" ? value : Buffer.from(value));
+    }
+    await portions.add((pipeline) =>
       pipeline
         .del(key)
         .hset(key, ...fields)
-        .pexpire(key, leftMs);
+        .pexpire(key, leftMs),
+    );
   }
-}
-
-function* members(account: StoredAccount, { keys }: ImportOptions, counts: Counts): Generator<Add> {
   for (const { index, member, score } of account.members()) {
-    yield (pipeline) => pipeline.zadd(keys.index(index), score, member);
+    await portions.add((pipeline) => pipeline.zadd(keys.index(index), score, member));
     count(counts.members, index);
   }
+  // Nothing of it may be lacking.
+  await portions.send();
+  const head = { epoch, tail: idOfPlace(account.tail), instant, layout: redisLayout };
+  await portions.add((pipeline) => pipeline.hset(keys.log, head).hdel(keys.log, "mark"));
+  await portions.send();
+  return counts;
+}
+
+type Counts = Record<string, number>;
+
+function count(counts: Counts, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1;
 }
 
 /** Same as member_of in open-log.lua. */
@@ -109,26 +90,29 @@ function memberOf(id: string): string {
 
 const answerMs = 2_000;
 
-/** Adds commands to a pipeline. */
-type Add = (pipeline: ChainableCommander) => unknown;
-
 const portion = 500;
 const portionMs = 10_000;
 
-/**
- * Sends many commands in their order, 500 at a time. All their keys must share a slot.
- * @throws the first error that Redis answers, or RedisTimeout
- */
-async function inPortions(client: RedisClient, commands: Iterable<Add>): Promise<void> {
-  let pipeline = client.pipeline();
-  const send = async () => {
-    const answers = await within(portionMs, pipeline.exec());
-    for (const [error] of answers ?? []) if (error) throw error;
-    pipeline = client.pipeline();
-  };
-  for (const add of commands) {
-    add(pipeline);
-    if (pipeline.length >= portion) await send();
+/** Sends many commands in their order, 500 at a time. All their keys must share a slot. */
+class Portions {
+  readonly #client: RedisClient;
+  #pipeline: ChainableCommander;
+
+  constructor(client: RedisClient) {
+    this.#client = client;
+    this.#pipeline = client.pipeline();
   }
-  if (pipeline.length > 0) await send();
+
+  /** @throws as `send` */
+  async add(commands: (pipeline: ChainableCommander) => unknown): Promise<void> {
+    commands(this.#pipeline);
+    if (this.#pipeline.length >= portion) await this.send();
+  }
+
+  /** @throws the first error that Redis answers, or RedisTimeout */
+  async send(): Promise<void> {
+    const answers = await within(portionMs, this.#pipeline.exec());
+    for (const [error] of answers ?? []) if (error) throw error;
+    this.#pipeline = this.#client.pipeline();
+  }
 }

@@ -2,7 +2,7 @@ import { confirmPrimary } from "../../redis/confirm-primary.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
 import { accountKeys } from "../../redis/keys.ts";
 import { createWriter, type MinReplicas, type Writer } from "../../redis/writer.ts";
-import type { Kernel } from "../kernel.ts";
+import { Accounts } from "../kernel.ts";
 import { RedisAccount } from "./account.ts";
 import type { FeedState } from "./feed.ts";
 import { createWakeUps } from "./wake-ups.ts";
@@ -38,58 +38,29 @@ export interface RedisKernelOptions {
   }) => void;
 }
 
-export interface RedisKernel extends Kernel {
-  account(name: string): RedisAccount;
-}
-
 /**
  * A store in Redis, shared by all processes that use the same Redis and prefix. Redis has stored what
  * it acknowledges; whether that outlives Redis depends on its settings (see `describeDurability`).
  * While Redis is out of reach, watches wait and then go on without a gap; all other calls throw
  * UNAVAILABLE.
  */
-export function createRedisKernel(options: RedisKernelOptions): RedisKernel {
+export function createRedisKernel(options: RedisKernelOptions): Accounts<RedisAccount> {
   const { redis, prefix, retentionMs, minReplicas = 0, onFeed, ofRecords } = options;
   const { client } = redis;
   const { writer = createWriter({ redis, minReplicas }) } = options;
   const wakeUps = createWakeUps(redis);
-  const accounts = new Map<string, RedisAccount>();
-  let closed: Error | undefined;
-  const sweeper = ofRecords && setInterval(sweep, Math.min(sweepMs, ofRecords.keepMs)).unref();
-
-  async function sweep(): Promise<void> {
-    const { indexes = [], keepMs = 0 } = ofRecords ?? {};
-    for (const account of accounts.values()) {
-      try {
-        await account.dropExpired(indexes, (account.nowMs() - keepMs) * 1_000);
-      } catch {
-        // Redis is away, which others report. The next interval tries again.
-      }
-    }
-  }
-
-  return {
-    durable: true,
-
-    account(name) {
-      if (closed) throw closed;
-      let account = accounts.get(name);
-      if (!account) {
-        account = new RedisAccount({
-          ...{ client, writer, wakeUps, retentionMs, keys: accountKeys(prefix, name) },
-          awaitsReplicas: minReplicas !== 0,
-          confirmPrimary: (key) => confirmPrimary(redis, key),
-          onState: (state, error) => onFeed?.({ account: name, state, error }),
-        });
-        accounts.set(name, account);
-      }
-      return account;
-    },
-
-    async close(error) {
-      closed = error;
-      clearInterval(sweeper);
-      for (const account of accounts.values()) account.end(error);
-    },
-  };
+  const open = (account: string) =>
+    new RedisAccount({
+      ...{ client, writer, wakeUps, retentionMs, keys: accountKeys(prefix, account) },
+      awaitsReplicas: minReplicas !== 0,
+      confirmPrimary: (key) => confirmPrimary(redis, key),
+      onState: (state, error) => onFeed?.({ account, state, error }),
+    });
+  const accounts = new Accounts({ durable: true, open });
+  if (!ofRecords) return accounts;
+  const { indexes, keepMs } = ofRecords;
+  return accounts.sweepEvery(Math.min(sweepMs, keepMs), async (all) => {
+    const until = (account: RedisAccount) => (account.nowMs() - keepMs) * 1_000;
+    for (const account of all) await account.dropExpired(indexes, until(account)).catch(() => {});
+  });
 }

@@ -1,60 +1,42 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { AccountRow, EventRow, RecordRow } from "./operations.ts";
 
 /** All that the embedded store has of an account, for import into another store. */
-export interface StoredAccount {
+export type StoredAccount = ReturnType<typeof storedAccounts>[number];
+
+/** An attachment or a flag, as the table `parts` names it. */
+interface Part {
   readonly name: string;
-  readonly epoch: string;
-  /** Places of the last event ever appended, and of the last one that was deleted. */
-  readonly tail: string;
-  readonly floor: string;
-  /** The latest instant of a commit; see IndexChange. */
-  readonly instant: number;
-  events(): Iterable<EventRow & { readonly topic: string }>;
-  records(): Iterable<RecordRow>;
-  members(): Iterable<{ readonly index: string; readonly member: string; readonly score: number }>;
+  readonly value: string | Uint8Array;
 }
 
-/** A place is a cursor without its epoch. */
-export interface EventRow {
-  readonly place: string;
-  readonly bytes: Uint8Array;
-}
-
-export interface RecordRow {
-  readonly key: string;
-  readonly version: string;
-  readonly text: string;
-  readonly untilMs: number;
-  readonly attachments: readonly { readonly name: string; readonly bytes: Uint8Array }[];
-  readonly flags: readonly { readonly name: string; readonly value: string }[];
-}
-
-export function storedAccounts(database: DatabaseSync): StoredAccount[] {
-  const all = <T>(text: string, ...values: (string | number)[]) =>
-    database.prepare(text).iterate(...values) as unknown as Iterable<T>;
-  const accounts = all<Omit<StoredAccount, "events" | "records" | "members"> & { id: number }>(
+export function storedAccounts(database: DatabaseSync) {
+  const all = <Row>(text: string, ...values: (string | number)[]) =>
+    database.prepare(text).iterate(...values) as unknown as Iterable<Row>;
+  const accounts = all<AccountRow & { readonly name: string }>(
     "SELECT id, name, epoch, tail, floor, instant FROM accounts ORDER BY name",
   );
   return [...accounts].map(({ id, ...account }) => ({
     ...account,
     events: () =>
-      all("SELECT place, topic, bytes FROM events WHERE account = ? ORDER BY place", id),
+      all<EventRow & { readonly topic: string }>(
+        "SELECT place, topic, bytes FROM events WHERE account = ? ORDER BY place",
+        id,
+      ),
 
     *records() {
-      const rows = all<Omit<RecordRow, "attachments" | "flags">>(
-        "SELECT key, version, text, until_ms AS untilMs FROM records WHERE account = ?",
+      const rows = all<RecordRow & { readonly key: string }>(
+        "SELECT key, version, text, until_ms FROM records WHERE account = ?",
         id,
       );
-      const parts = "WHERE account = ? AND key = ?";
       for (const record of rows) {
-        const attachments = all(`SELECT name, bytes FROM attachments ${parts}`, id, record.key);
-        const flags = all(`SELECT name, value FROM flags ${parts}`, id, record.key);
-        yield { ...record, attachments: [...attachments], flags: [...flags] } as RecordRow;
+        const parts = "SELECT name, value FROM parts WHERE account = ? AND key = ?";
+        yield { ...record, parts: [...all<Part>(parts, id, record.key)] };
       }
     },
 
     members: () =>
-      all(
+      all<{ readonly index: string; readonly member: string; readonly score: number }>(
         'SELECT name AS "index", member, score FROM members WHERE account = ? ORDER BY score',
         id,
       ),

@@ -1,21 +1,23 @@
 import { assertOf, type Cursor, newEpoch, placeIn, placeOf } from "../cursor.ts";
-import type {
-  AccountKernel,
-  Commit,
-  Committed,
-  Kernel,
-  RangeOptions,
-  Read,
-  Row,
-  RowPage,
-  Scored,
+import {
+  type AccountKernel,
+  Accounts,
+  type Commit,
+  type Committed,
+  type Kernel,
+  type RangeOptions,
+  type Read,
+  type Row,
+  type RowPage,
+  type Scored,
 } from "../kernel.ts";
 import { LocalAccount } from "../local-account.ts";
+import type { AccountName } from "./operations.ts";
 import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteKernelOptions {
   /** Stays open when the store is closed. */
-  readonly thread: StoreThread;
+  readonly thread: Pick<StoreThread, "run">;
   /** How long events are kept, in milliseconds. */
   readonly retentionMs: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
@@ -31,48 +33,22 @@ const sweepMs = 60_000;
  */
 export function createSqliteKernel(options: SqliteKernelOptions): Kernel {
   const { thread, retentionMs, now = Date.now } = options;
-  const accounts = new Map<string, SqliteAccount>();
-  let closed: Error | undefined;
-  const sweeper = setInterval(() => void sweep(), sweepMs).unref();
-
-  async function sweep(): Promise<void> {
-    try {
-      // In small portions, so that writes run in between.
-      while (!closed && (await thread.run("sweep", [now(), retentionMs])));
-    } catch {
-      // The store's thread reports its failures itself. The next interval tries again.
-    }
-  }
-
-  return {
-    durable: true,
-    account(name) {
-      if (closed) throw closed;
-      let account = accounts.get(name);
-      if (!account) {
-        account = new SqliteAccount(options, name);
-        accounts.set(name, account);
-      }
-      return account;
-    },
-    async close(error) {
-      closed = error;
-      clearInterval(sweeper);
-      for (const account of accounts.values()) account.end(error);
-    },
-  };
+  const open = (name: string) => new SqliteAccount(options, name);
+  return new Accounts({ durable: true, open }).sweepEvery(sweepMs, async () => {
+    // In small portions, so that writes run in between.
+    while (await thread.run("sweep", [now(), retentionMs]));
+  });
 }
 
 /** One account's part of the store. Only this process writes to it. */
 class SqliteAccount extends LocalAccount implements AccountKernel {
   readonly #options: SqliteKernelOptions;
-  readonly #name: string;
-  #made: Promise<string> | undefined;
+  readonly #of: AccountName;
 
   constructor(options: SqliteKernelOptions, name: string) {
     super(options.now);
     this.#options = options;
-    this.#name = name;
+    this.#of = { name, epoch: newEpoch() };
   }
 
   async read(keys: readonly string[]): Promise<Read> {
@@ -80,10 +56,9 @@ class SqliteAccount extends LocalAccount implements AccountKernel {
   }
 
   async commit(commit: Commit): Promise<Committed> {
-    if (!this.#made) await this.#epoch();
     return this.#options.thread.run(
       "commit",
-      [this.#name, commit, this.nowMs()],
+      [this.#of, commit, this.nowMs()],
       (done: Committed) => {
         // In the order of the log, since results come in the order of the commits.
         if (done.kind === "committed") this.publish(commit.events, done.cursors);
@@ -103,7 +78,10 @@ class SqliteAccount extends LocalAccount implements AccountKernel {
   }
 
   async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]> {
-    if (before !== undefined) assertOf(before, await this.#epoch());
+    if (before !== undefined) {
+      const { bounds } = await this.page(topic, undefined, 0);
+      assertOf(before, bounds.epoch);
+    }
     return this.#run("newest", [this.#oldest(), topic, limit, before && placeIn(before)]);
   }
 
@@ -119,20 +97,8 @@ class SqliteAccount extends LocalAccount implements AccountKernel {
     await this.#run("drop", [index, members]);
   }
 
-  /** The epoch of the account's log. Adds the account to the store at its first use. */
-  #epoch(): Promise<string> {
-    this.#made ??= this.#options.thread
-      .run<string>("account", [this.#name, newEpoch()])
-      .catch((error: unknown) => {
-        this.#made = undefined;
-        throw error;
-      });
-    return this.#made;
-  }
-
-  async #run<T>(operation: string, args: readonly unknown[]): Promise<T> {
-    if (!this.#made) await this.#epoch();
-    return this.#options.thread.run(operation, [this.#name, ...args]);
+  #run<T>(operation: string, args: readonly unknown[]): Promise<T> {
+    return this.#options.thread.run(operation, [this.#of, ...args]);
   }
 
   /** Events before this place are no longer kept. */

@@ -14,8 +14,7 @@ import {
   type RowPage,
   type Scored,
 } from "../kernel.ts";
-import type { EventRow } from "./export.ts";
-import type { Operations } from "./protocol.ts";
+import type { Operations } from "./worker.ts";
 
 /** Sorts after every place, since places are hex digits. */
 const behindAll = "~";
@@ -23,25 +22,26 @@ const behindAll = "~";
 /** Most rows of a table that one sweep deletes: writes wait for it. */
 const sweepSize = 1_000;
 
-/** What the store does in its thread. Accounts are given by name; each is added at its first use. */
+/** An account, which is added at its first use, with this epoch of its log. */
+export interface AccountName {
+  readonly name: string;
+  readonly epoch: string;
+}
+
+/** What the store does in its thread. */
 export function open(database: DatabaseSync): Operations {
   const sql = statementsOf(database);
   /** Rows of accounts as they are in the database, which nobody else writes. */
   const known = new Map<string, AccountRow>();
 
-  function accountOf(name: string): AccountRow {
-    let account = known.get(name);
-    if (account) return account;
-    account = sql.account.get(name) as AccountRow | undefined;
-    if (account) {
-      known.set(name, account);
-      return account;
+  function accountOf({ name, epoch }: AccountName): AccountRow {
+    let account = known.get(name) ?? (sql.account.get(name) as AccountRow | undefined);
+    if (!account) {
+      sql.makeAccount.run(name, epoch, firstPlace, firstPlace);
+      account = sql.account.get(name) as unknown as AccountRow;
     }
-    return { id: -1, epoch: "", tail: firstPlace, floor: firstPlace, instant: 0 };
-  }
-
-  function makeAccount(name: string, epoch: string): void {
-    sql.makeAccount.run(name, epoch, firstPlace, firstPlace);
+    known.set(name, account);
+    return account;
   }
 
   /** Events at or before this place are no longer kept. */
@@ -61,7 +61,7 @@ export function open(database: DatabaseSync): Operations {
   }
 
   function flagOf(account: number, key: string, name: string): string {
-    return (sql.flag.get(account, key, name) as { value: string } | undefined)?.value ?? "";
+    return (sql.part.get(account, key, `f:${name}`) as { value: string } | undefined)?.value ?? "";
   }
 
   /** What the store has. A record that is past its time is deleted, since a new one may follow. */
@@ -83,35 +83,42 @@ export function open(database: DatabaseSync): Operations {
   }
 
   function forget(account: number, key: string): void {
-    sql.forgetAttachments.run(account, key);
-    sql.forgetFlags.run(account, key);
+    sql.forgetParts.run(account, key);
     sql.forgetMembers.run(account, key);
     sql.forgetRecord.run(account, key);
   }
 
-  function change(account: number, one: RecordChange, text: string, at: At): void {
-    const { key, attachments, flags, keepMs } = one;
+  function change(
+    account: number,
+    { key, attachments, flags, keepMs }: RecordChange,
+    text: string,
+    version: string,
+    nowMs: number,
+  ): void {
     if (text === "") {
       forget(account, key);
       return;
     }
-    sql.setRecord.run(account, key, at.version, text, Math.ceil(at.nowMs + keepMs));
+    sql.setRecord.run(account, key, version, text, Math.ceil(nowMs + keepMs));
     for (const [name, bytes] of attachments) {
-      if (bytes) sql.attach.run(account, key, name, bytes);
-      else sql.detach.run(account, key, name);
+      if (bytes) sql.setPart.run(account, key, `a:${name}`, bytes);
+      else sql.dropPart.run(account, key, `a:${name}`);
     }
-    for (const [name, value] of flags) sql.setFlag.run(account, key, name, value);
+    for (const [name, value] of flags) sql.setPart.run(account, key, `f:${name}`, value);
   }
 
   return {
     reads: {
-      read(account: string, oldest: string, keys: readonly string[], nowMs: number): Read {
+      read(account: AccountName, oldest: string, keys: readonly string[], nowMs: number): Read {
         const of = accountOf(account);
         const records = keys.map((key) => {
           const record = recordOf(of.id, key, nowMs);
           const rows = record ? sql.attachments.all(of.id, key) : [];
           const attachments = new Map(
-            (rows as { name: string; bytes: Uint8Array }[]).map(({ name, bytes }) => [name, bytes]),
+            (rows as { name: string; value: Uint8Array }[]).map(({ name, value }) => [
+              name.slice(2),
+              value,
+            ]),
           );
           return { key, version: record?.version ?? "", text: record?.text ?? "", attachments };
         });
@@ -119,7 +126,7 @@ export function open(database: DatabaseSync): Operations {
       },
 
       page(
-        account: string,
+        account: AccountName,
         oldest: string,
         topic: string | undefined,
         after: string | undefined,
@@ -128,9 +135,7 @@ export function open(database: DatabaseSync): Operations {
         const of = accountOf(account);
         const floor = floorOf(of, oldest);
         const from = after !== undefined && after > floor ? after : floor;
-        const rows = (topic === undefined
-          ? sql.ofAll.all(of.id, from, limit + 1)
-          : sql.ofTopic.all(of.id, topic, from, limit + 1)) as unknown as EventRow[];
+        const rows = sql.after(of.id, topic, from, limit + 1);
         const shown = rows.slice(0, limit).map((row) => rowOf(row, of));
         const isCut = rows.length > limit;
         const bounds = boundsOf(of, floor);
@@ -138,22 +143,18 @@ export function open(database: DatabaseSync): Operations {
       },
 
       newest(
-        account: string,
+        account: AccountName,
         oldest: string,
         topic: string | undefined,
         limit: number,
         before = behindAll,
       ): Row[] {
         const of = accountOf(account);
-        const range = [floorOf(of, oldest), before, Math.max(limit, 0)] as const;
-        const rows =
-          topic === undefined
-            ? sql.newestOfAll.all(of.id, ...range)
-            : sql.newestOfTopic.all(of.id, topic, ...range);
-        return (rows.reverse() as unknown as EventRow[]).map((row) => rowOf(row, of));
+        const rows = sql.newest(of.id, topic, floorOf(of, oldest), before, Math.max(limit, 0));
+        return rows.reverse().map((row) => rowOf(row, of));
       },
 
-      range(account: string, indexes: readonly string[], options: RangeOptions) {
+      range(account: AccountName, indexes: readonly string[], options: RangeOptions) {
         const { id } = accountOf(account);
         const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE, limit, newestFirst } = options;
         const members = newestFirst ? sql.highest : sql.lowest;
@@ -161,18 +162,12 @@ export function open(database: DatabaseSync): Operations {
         return merged(found as unknown as Scored[], options);
       },
 
-      count: (account: string, index: string) =>
+      count: (account: AccountName, index: string) =>
         (sql.count.get(accountOf(account).id, index) as { many: number }).many,
     },
 
     writes: {
-      /** Adds an account, unless it is there. @returns the epoch of its log */
-      account(name: string, epoch: string): string {
-        makeAccount(name, epoch);
-        return accountOf(name).epoch;
-      },
-
-      commit(name: string, commit: Commit, nowMs: number): Committed {
+      commit(name: AccountName, commit: Commit, nowMs: number): Committed {
         const { token, records, events, indexes } = commit;
         const of = accountOf(name);
         const { id: account, epoch } = of;
@@ -195,7 +190,7 @@ export function open(database: DatabaseSync): Operations {
         for (const one of records) {
           if (one.text === undefined) continue;
           const text = filledIn(one.text, token, places, nowMs, instant);
-          change(account, one, text, { version: token, nowMs });
+          change(account, one, text, token, nowMs);
         }
         for (const { index, member, score: given } of indexes) {
           const score = given === "instant" ? instant : given;
@@ -206,7 +201,7 @@ export function open(database: DatabaseSync): Operations {
         return { kind: "committed", nowMs, cursors, instant };
       },
 
-      drop(account: string, index: string, members: readonly string[]): void {
+      drop(account: AccountName, index: string, members: readonly string[]): void {
         const { id } = accountOf(account);
         for (const member of members) sql.drop.run(id, index, member);
       },
@@ -239,19 +234,27 @@ export function open(database: DatabaseSync): Operations {
   };
 }
 
-interface AccountRow {
+export interface AccountRow {
   readonly id: number;
   readonly epoch: string;
+  /** Places of the last event ever appended, and of the last one that was deleted. */
   tail: string;
   readonly floor: string;
+  /** The latest instant of a commit; see IndexChange. */
   instant: number;
+}
+
+/** A place is a cursor without its epoch. */
+export interface EventRow {
+  readonly place: string;
+  readonly bytes: Uint8Array;
 }
 
 function rowOf({ place, bytes }: EventRow, { epoch }: AccountRow): Row {
   return { cursor: cursorOf(place, epoch), bytes };
 }
 
-interface RecordRow {
+export interface RecordRow {
   readonly version: string;
   readonly text: string;
   readonly until_ms: number;
@@ -261,13 +264,26 @@ function isOver({ until_ms }: RecordRow, nowMs: number): boolean {
   return until_ms < nowMs;
 }
 
-interface At {
-  readonly version: string;
-  readonly nowMs: number;
-}
-
 function statementsOf(database: DatabaseSync) {
   const make = (text: string) => database.prepare(text);
+  /** Reads events at places that `where` limits: of one topic, or of all. */
+  const eventsBy = (where: string, order: string) => {
+    const [ofAll, ofTopic] = ["", "topic = ? AND "].map((of) =>
+      make(
+        `SELECT place, bytes FROM events WHERE account = ? AND ${of}${where}
+         ORDER BY place ${order} ${boundLimit}`,
+      ),
+    );
+    return (account: number, topic: string | undefined, ...rest: (string | number)[]) =>
+      (topic === undefined
+        ? ofAll?.all(account, ...rest)
+        : ofTopic?.all(account, topic, ...rest)) as unknown as EventRow[];
+  };
+  const membersBy = (order: string) =>
+    make(
+      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score >= ? AND score <= ?
+       ORDER BY score ${order} ${boundLimit}`,
+    );
   return {
     probe: make(
       `INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536))
@@ -275,9 +291,7 @@ function statementsOf(database: DatabaseSync) {
     ),
     account: make("SELECT id, epoch, tail, floor, instant FROM accounts WHERE name = ?"),
     accounts: make("SELECT id FROM accounts"),
-    makeAccount: make(
-      "INSERT INTO accounts (name, epoch, tail, floor) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-    ),
+    makeAccount: make("INSERT INTO accounts (name, epoch, tail, floor) VALUES (?, ?, ?, ?)"),
     moveEnd: make("UPDATE accounts SET tail = ?, instant = ? WHERE id = ?"),
     moveFloor: make("UPDATE accounts SET floor = ? WHERE id = ?"),
 
@@ -291,40 +305,24 @@ function statementsOf(database: DatabaseSync) {
     oldRecords: make(
       `SELECT account, key FROM records WHERE until_ms < ? ORDER BY until_ms ${boundLimit}`,
     ),
-    attachments: make("SELECT name, bytes FROM attachments WHERE account = ? AND key = ?"),
-    attach: make(
-      `INSERT INTO attachments (account, key, name, bytes) VALUES (?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET bytes = excluded.bytes`,
+    part: make("SELECT value FROM parts WHERE account = ? AND key = ? AND name = ?"),
+    attachments: make(
+      `SELECT name, value FROM parts WHERE account = ? AND key = ? AND name >= 'a:' AND name < 'b'`,
     ),
-    detach: make("DELETE FROM attachments WHERE account = ? AND key = ? AND name = ?"),
-    forgetAttachments: make("DELETE FROM attachments WHERE account = ? AND key = ?"),
-    flag: make("SELECT value FROM flags WHERE account = ? AND key = ? AND name = ?"),
-    setFlag: make(
-      `INSERT INTO flags (account, key, name, value) VALUES (?, ?, ?, ?)
+    setPart: make(
+      `INSERT INTO parts (account, key, name, value) VALUES (?, ?, ?, ?)
        ON CONFLICT DO UPDATE SET value = excluded.value`,
     ),
-    forgetFlags: make("DELETE FROM flags WHERE account = ? AND key = ?"),
+    dropPart: make("DELETE FROM parts WHERE account = ? AND key = ? AND name = ?"),
+    forgetParts: make("DELETE FROM parts WHERE account = ? AND key = ?"),
     forgetMembers: make("DELETE FROM members WHERE account = ? AND member = ?"),
 
     store: make("INSERT INTO events (account, place, topic, bytes) VALUES (?, ?, ?, ?)"),
     lastBefore: make(
       "SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place DESC LIMIT 1",
     ),
-    ofTopic: make(
-      `SELECT place, bytes FROM events WHERE account = ? AND topic = ? AND place > ?
-       ORDER BY place ${boundLimit}`,
-    ),
-    ofAll: make(
-      `SELECT place, bytes FROM events WHERE account = ? AND place > ? ORDER BY place ${boundLimit}`,
-    ),
-    newestOfTopic: make(
-      `SELECT place, bytes FROM events WHERE account = ? AND topic = ? AND place > ? AND place < ?
-       ORDER BY place DESC ${boundLimit}`,
-    ),
-    newestOfAll: make(
-      `SELECT place, bytes FROM events WHERE account = ? AND place > ? AND place < ?
-       ORDER BY place DESC ${boundLimit}`,
-    ),
+    after: eventsBy("place > ?", "ASC"),
+    newest: eventsBy("place > ? AND place < ?", "DESC"),
     expired: make(
       `SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place ${boundLimit}`,
     ),
@@ -335,14 +333,8 @@ function statementsOf(database: DatabaseSync) {
        ON CONFLICT DO UPDATE SET score = excluded.score`,
     ),
     drop: make("DELETE FROM members WHERE account = ? AND name = ? AND member = ?"),
-    lowest: make(
-      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score >= ? AND score <= ?
-       ORDER BY score ${boundLimit}`,
-    ),
-    highest: make(
-      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score >= ? AND score <= ?
-       ORDER BY score DESC ${boundLimit}`,
-    ),
+    lowest: membersBy("ASC"),
+    highest: membersBy("DESC"),
     count: make("SELECT count(*) AS many FROM members WHERE account = ? AND name = ?"),
   };
 }

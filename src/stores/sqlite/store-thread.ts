@@ -2,7 +2,7 @@ import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { storeAway } from "../../redis/ask.ts";
 import { reasonOf, StoreRefused } from "./errors.ts";
-import type { Opened, Reply, Request, ThreadData } from "./protocol.ts";
+import type { Opened, Reply, Request, ThreadData } from "./worker.ts";
 
 export interface StoreThreadOptions {
   readonly directory: string;
@@ -14,35 +14,9 @@ export interface StoreThreadOptions {
   readonly startWorker?: (data: ThreadData) => Worker;
 }
 
-/**
- * The embedded store, in a thread of its own, so that writing to the disk does not block the event
- * loop. Writes that wait at the same time share one commit.
- */
-export interface StoreThread {
-  /**
-   * Runs an operation. A write resolves once it is on the disk.
-   * @param map is called with the result as soon as it arrives, in the order in which the
-   * operations were done
-   * @param onLost is called if the thread has ended, and no result arrives any more: the operation may
-   * have been done
-   * @throws GatewayError UNAVAILABLE when the store fails: the operation was not done, as far as is
-   * known
-   */
-  run<T, M = T>(
-    operation: string,
-    args: readonly unknown[],
-    map?: (result: T) => M,
-    onLost?: (error: Error) => void,
-  ): Promise<M>;
-  /** Why the store fails; undefined while it works. */
-  readonly trouble: string | undefined;
-  /** Ends the thread after all pending operations. */
-  close(): Promise<void>;
-}
-
 /** @throws StoreRefused when the directory cannot be used. */
 export async function openStoreThread(options: StoreThreadOptions): Promise<StoreThread> {
-  const thread = new Thread(options);
+  const thread = new StoreThread(options);
   await thread.start();
   return thread;
 }
@@ -70,7 +44,11 @@ interface Waiting {
   readonly sinceMs: number;
 }
 
-class Thread implements StoreThread {
+/**
+ * The embedded store, in a thread of its own, so that writing to the disk does not block the event
+ * loop. Writes that wait at the same time share one commit.
+ */
+export class StoreThread {
   readonly #options: StoreThreadOptions;
   readonly #waiting = new Map<number, Waiting>();
   /** What this turn of the event loop asks: it leaves in one message, and wakes the thread once. */
@@ -87,6 +65,7 @@ class Thread implements StoreThread {
     this.#options = options;
   }
 
+  /** Why the store fails; undefined while it works. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
@@ -121,6 +100,15 @@ class Thread implements StoreThread {
     if (this.#closing) worker.postMessage("close");
   }
 
+  /**
+   * Runs an operation. A write resolves once it is on the disk.
+   * @param map is called with the result as soon as it arrives, in the order in which the
+   * operations were done
+   * @param onLost is called if the thread has ended, and no result arrives any more: the operation may
+   * have been done
+   * @throws GatewayError UNAVAILABLE when the store fails: the operation was not done, as far as is
+   * known
+   */
   run<T, M = T>(
     operation: string,
     args: readonly unknown[],
@@ -168,6 +156,7 @@ class Thread implements StoreThread {
     }
   }
 
+  /** Ends the thread after all pending operations. */
   close(): Promise<void> {
     this.#closing ??= (async () => {
       clearTimeout(this.#timer);

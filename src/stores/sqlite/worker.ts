@@ -1,8 +1,41 @@
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { type OpenDatabase, openDirectory } from "./directory.ts";
 import { reasonOf, StoreRefused } from "./errors.ts";
-import type { Opened, Operation, Operations, Reply, Request, ThreadData } from "./protocol.ts";
+
+export interface Operations {
+  /** These change nothing in the database, but may add the account that they are about. */
+  readonly reads: Readonly<Record<string, Operation>>;
+  /** These run in a transaction, which is on the disk before their results are returned. */
+  readonly writes: Readonly<Record<string, Operation>>;
+  /** Writes were rolled back: what the operations remember of the database may be wrong. */
+  undone?(): void;
+}
+
+/** Arguments and results are copied between threads: no functions, no class instances. */
+// biome-ignore lint/suspicious/noExplicitAny: each operation has types of its own
+type Operation = (...args: any[]) => unknown;
+
+/** One call of an operation, as it is sent to the thread. */
+export interface Request {
+  readonly id: number;
+  readonly operation: string;
+  readonly args: readonly unknown[];
+}
+
+export type Reply =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: string };
+
+/** What the thread is started with. */
+export interface ThreadData {
+  readonly directory: string;
+  /** OFF only in tests that show what FULL protects from. */
+  readonly synchronous: "FULL" | "OFF";
+}
+
+/** The thread's first message, once; every later one is a list of replies. */
+export type Opened = { readonly opened: true } | { readonly refused: string };
 
 /** A transaction with so many requests takes no more. */
 const maxAtOnce = 1_000;
@@ -11,9 +44,6 @@ const maxAtOnce = 1_000;
 export class StoreWorker {
   readonly #database: DatabaseSync;
   readonly #operations: Operations;
-  readonly #save: StatementSync;
-  readonly #undo: StatementSync;
-  readonly #keep: StatementSync;
   readonly #assertInPlace: () => void;
 
   /** @param assertInPlace throws if what is written would be lost with this process */
@@ -21,9 +51,6 @@ export class StoreWorker {
     this.#assertInPlace = assertInPlace;
     this.#database = database;
     this.#operations = operations;
-    this.#save = database.prepare("SAVEPOINT request");
-    this.#undo = database.prepare("ROLLBACK TO request");
-    this.#keep = database.prepare("RELEASE request");
   }
 
   /** Nothing is to be answered before this returns: then what the replies say is on the disk. */
@@ -38,11 +65,9 @@ export class StoreWorker {
         return reply;
       });
     } catch (error) {
-      if (!(error instanceof RequestFailed)) return this.#withoutWrites(requests, error);
-    }
-    try {
-      return this.#inTransaction(requests, (request) => this.#apart(request));
-    } catch (error) {
+      const isOfOne = error instanceof RequestFailed && requests.length > 1;
+      // Each in a transaction of its own: only what fails is refused.
+      if (isOfOne) return requests.flatMap((request) => this.do([request]));
       return this.#withoutWrites(requests, error);
     }
   }
@@ -76,24 +101,6 @@ export class StoreWorker {
     }
   }
 
-  /**
-   * With a savepoint for a write, so that its failure does not fail the others, unless SQLite rolled
-   * back the whole transaction. It costs a copy of each page that the request changes.
-   */
-  #apart(request: Request): Reply {
-    const isWrite = this.#isWrite(request);
-    if (isWrite) this.#save.run();
-    const reply = this.#reply(request);
-    if ("error" in reply) {
-      // A full disk may have ended the whole transaction; even a read meets one.
-      if (!this.#database.isTransaction) throw new Error(reply.error);
-      if (isWrite) this.#undo.run();
-      this.#operations.undone?.();
-    }
-    if (isWrite) this.#keep.run();
-    return reply;
-  }
-
   #reply(request: Request): Reply {
     try {
       return { id: request.id, value: this.#operation(request) };
@@ -114,7 +121,7 @@ export class StoreWorker {
   }
 }
 
-/** A request failed, not the transaction: the batch may be tried again. */
+/** A request failed, not the transaction: the others may be done without it. */
 class RequestFailed extends Error {}
 
 /** Opens the directory, says so by its port, and does what comes until it is to close. */

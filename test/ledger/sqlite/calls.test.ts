@@ -137,7 +137,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const { store, thread, close } = await openIntents(path, { now });
     t.after(close);
     while (await thread.run("sweep", [now(), 7 * 86_400_000]));
-    for (const table of ["records", "attachments", "flags"]) {
+    for (const table of ["records", "parts"]) {
       const database = new DatabaseSync(join(path, databaseFile), { readOnly: true });
       assert.deepEqual(database.prepare(`SELECT * FROM ${table}`).all(), [], table);
       database.close();
@@ -150,9 +150,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const { thread, close } = await openIntents(path);
     t.after(close);
     const disk = { full: false, refused: 0 };
-    const failing: StoreThread = {
-      trouble: undefined,
-      close: () => thread.close(),
+    const failing: Pick<StoreThread, "run"> = {
       run(operation, args, map) {
         const isRefused = disk.full && operation === "commit";
         if (isRefused) disk.refused++;

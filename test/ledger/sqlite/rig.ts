@@ -21,7 +21,7 @@ const keyring = await deriveKeyring("shop", [new Secret("password")]);
  * is stored alone.
  */
 export function createSqliteCalls(
-  thread: StoreThread,
+  thread: Pick<StoreThread, "run">,
   options: Partial<SqliteLedgerOptions & Ages> = {},
 ) {
   const given = {

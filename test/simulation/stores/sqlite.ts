@@ -10,9 +10,9 @@ import { firstPlace } from "../../../src/stores/cursor.ts";
 import type { RowPage } from "../../../src/stores/kernel.ts";
 import { createSqliteKernel } from "../../../src/stores/sqlite/kernel.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
-import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/protocol.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
+import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/worker.ts";
 import { StoreWorker } from "../../../src/stores/sqlite/worker.ts";
 import { overridden } from "../../overridden.ts";
 import { accounts, keyringOf } from "../merchant.ts";
@@ -58,15 +58,14 @@ export function createSqliteStores(options: StoreOptions): Stores {
     },
     async isQuiet() {
       if (running.size > 0 || thread?.isWriting) return false;
-      return accounts.every((account) => disk.read("count", account, dueIndex) === 0);
+      return disk.membersOf(dueIndex) === 0;
     },
     async log(account): Promise<Event[]> {
       const args = [firstPlace, undefined, undefined, 100_000];
-      const { rows } = disk.read("page", account, ...args) as RowPage;
+      const { rows } = disk.read("page", { name: account, epoch: "00000000" }, ...args) as RowPage;
       const { events: seal } = keyringOf(account);
       return rows.map(({ cursor, bytes }) =>
-        // A log whose account was lost has no epoch.
-        Object.assign(readEvent(seal, bytes).event, { cursor: cursor.padEnd(27, "0") }),
+        Object.assign(readEvent(seal, bytes).event, { cursor }),
       );
     },
     powerOff: () => disk.powerOff(scheduler.nowMs),
@@ -112,8 +111,8 @@ class Disk {
   readonly #worker: StoreWorker;
   readonly #kernel: Operations;
   readonly #emptying: string;
-  /** The refusal of the batch that is written, which of its writes fails, and how many came. */
-  #refusal: { readonly how: Refusal; readonly at: number; came: number } | undefined;
+  /** The refusal of the batch that is written, and which of its writes fails. */
+  #refusal: { readonly how: Refusal; readonly of: Request | undefined } | undefined;
   /** What a disk that lies has been given, and when. */
   #given: { readonly atMs: number; readonly batch: readonly Request[] }[] = [];
 
@@ -124,14 +123,11 @@ class Disk {
     const failing = overridden(database, {
       exec: (text) => {
         if (text === "COMMIT" && this.#refusal?.how === "commit") throw diskFull();
-        // A transaction that is tried again fails at the same write.
-        if (this.#refusal) this.#refusal.came = 0;
         database.exec(text);
       },
     });
     this.#worker = new StoreWorker(failing, this.#mayFail(this.#kernel));
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-    // One of the tables is sqlite_sequence, with the counters of AUTOINCREMENT.
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
   }
 
@@ -146,7 +142,7 @@ class Disk {
     this.#kernel.undone?.();
   }
 
-  /** Deletes all rows and counters. */
+  /** Deletes all rows. */
   empty(): void {
     this.leave();
     this.#given = [];
@@ -158,12 +154,17 @@ class Disk {
     return this.#kernel.reads[operation]?.(...args);
   }
 
+  /** How many members an index has, in all accounts. */
+  membersOf(index: string): unknown {
+    return this.#database.prepare("SELECT count(*) AS n FROM members WHERE name = ?").get(index)?.n;
+  }
+
   isWrite({ operation }: Request): boolean {
     return this.#kernel.writes[operation] !== undefined;
   }
 
   write(atMs: number, batch: readonly Request[], how?: Refusal, at = 0): Reply[] {
-    this.#refusal = how && { how, at, came: 0 };
+    this.#refusal = how && { how, of: batch.filter((request) => this.isWrite(request))[at] };
     if (this.lies !== undefined && !how) this.#given.push({ atMs, batch: copyOf(batch) });
     const replies = this.#worker.do(batch);
     this.#refusal = undefined;
@@ -184,9 +185,10 @@ class Disk {
       name,
       (...args: unknown[]) => {
         const result: unknown = write(...args);
-        const refusal = this.#refusal;
-        if (!refusal || refusal.how === "commit" || refusal.came++ !== refusal.at) return result;
-        if (refusal.how === "transaction") this.#database.exec("ROLLBACK");
+        const { how = "commit", of } = this.#refusal ?? {};
+        const isRefused = name === of?.operation && args.every((arg, at) => arg === of.args[at]);
+        if (how === "commit" || !isRefused) return result;
+        if (how === "transaction") this.#database.exec("ROLLBACK");
         throw diskFull();
       },
     ]);

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Operations } from "../../../src/stores/sqlite/protocol.ts";
+import type { Operations } from "../../../src/stores/sqlite/worker.ts";
 
 /** Operations for the tests of the store's thread. */
 export function open(database: DatabaseSync): Operations {
