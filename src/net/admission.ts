@@ -39,19 +39,6 @@ export interface Admission {
   readonly inFlight: number;
 }
 
-export interface AdmissionOptions {
-  /** Most calls in flight at once; with `undefined`, no call is refused. */
-  readonly maxCalls: number | undefined;
-  readonly clock?: Clock;
-}
-
-export interface Clock {
-  /** Monotonic, in milliseconds. */
-  readonly now: () => number;
-  /** Calls back in the next turn of the event loop. */
-  readonly nextTurn: (callback: () => void) => void;
-}
-
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
 /**
@@ -102,32 +89,38 @@ const watchEvery = 4;
  * watch may wait longer, because its client waits for no answer and would only connect again if it
  * were refused.
  */
-export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
-  return new Queues(maxCalls, clock);
+export function createAdmission(options: AdmissionOptions): Admission {
+  return new Queues(options);
+}
+
+interface AdmissionOptions {
+  /** Most calls in flight at once; with `undefined`, no call is refused. */
+  readonly maxCalls: number | undefined;
 }
 
 class Queues implements Admission {
   readonly #calls = new Line();
   readonly #watches = new Line();
   readonly #maxCalls: number | undefined;
-  readonly #clock: Clock;
-  readonly #turns: Turns;
-  readonly #standing: StandingQueue;
+  readonly #standing = new StandingQueue();
   #inFlight = 0;
+  #begun = 0;
+  /** Steps planned for the next turn, and those left of this one. */
+  #planned = 0;
+  #left = 0;
+  /** When the last turn began. */
+  #startedMs = 0;
+  /** Calls of the last turn; 0 after an idle one. */
+  #taken = 0;
+  /** Recent calls, and how long they took. */
+  readonly #lately = { calls: 100, ms: 50 };
 
-  constructor(maxCalls: number | undefined, clock: Clock) {
+  constructor({ maxCalls }: AdmissionOptions) {
     this.#maxCalls = maxCalls;
-    this.#clock = clock;
-    this.#standing = new StandingQueue(clock.now());
-    this.#turns = new Turns(clock, this);
   }
 
   get inFlight(): number {
     return this.#inFlight;
-  }
-
-  get waiting(): number {
-    return this.#calls.size + this.#watches.size;
   }
 
   enter(arrival: Arrival): void {
@@ -135,82 +128,105 @@ class Queues implements Admission {
     const line = isWatch ? this.#watches : this.#calls;
     const ahead = line.of(arrival.owner);
     // Connections take turns: the call and each one ahead of it wait for a round over all of them.
-    const waitMs = this.#turns.costMs(Math.min(line.size, (ahead + 1) * line.owners));
-    const isRefused = isWatch
-      ? !this.#admitsWatch(waitMs, arrival.timeoutMs)
-      : refuses(this.#admitted(waitMs, ahead, arrival.timeoutMs), arrival.kind);
-    if (isRefused) {
+    const before = Math.min(line.size, (ahead + 1) * line.owners);
+    const waitMs = (before * this.#lately.ms) / this.#lately.calls;
+    if (refuses(this.#admitted(arrival, waitMs, ahead), arrival.kind)) {
       arrival.refuse();
       return;
     }
-    const atMs = this.#clock.now();
+    const atMs = performance.now();
     if (!isWatch && line.size === 0) this.#standing.observe(false, atMs);
     line.push({ arrival, atMs });
-    this.#turns.plan();
+    this.#plan();
   }
 
   /**
-   * Which calls are admitted that have waited, or are expected to wait, for `waitMs`. `ahead`
-   * counts the other waiting calls of their connection.
+   * Which calls are admitted in the place of one that has waited, or is expected to wait, for
+   * `waitMs`. `ahead` counts the other waiting calls of its connection.
    */
-  #admitted(waitMs: number, ahead: number, timeoutMs?: number): Admitted {
+  #admitted({ kind, timeoutMs = Infinity }: Arrival, waitMs: number, ahead: number): Admitted {
     const maxCalls = this.#maxCalls;
     if (maxCalls === undefined) return "all";
-    if (this.#inFlight >= maxCalls || isTooLate(waitMs, maxQueueMs.burst, timeoutMs)) return "none";
+    const isWatch = kind === "watch";
+    const maxMs = Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
+    const isTooLate = waitMs > maxMs || waitMs > maxQueueMs[isWatch ? "watch" : "burst"];
+    if (this.#inFlight >= maxCalls || isTooLate) return "none";
     // However late the calls are, each turn must have some to start: the last few are not shed.
-    const sheds = this.#standing.exists && this.#calls.size >= perTurn;
+    const sheds = !isWatch && this.#standing.exists && this.#calls.size >= perTurn;
     const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : lonelyFactor) : 0;
     if (countedMs > maxQueueMs.money) return "none";
     const isFull = this.#inFlight >= maxCalls * shareOfOthers;
     return isFull || countedMs > maxQueueMs.other ? "money" : "all";
   }
 
-  /** Whether a watch is admitted after such a wait. */
-  #admitsWatch(waitMs: number, timeoutMs?: number): boolean {
-    if (this.#maxCalls === undefined) return true;
-    const isFull = this.#inFlight >= this.#maxCalls * shareOfOthers;
-    return !isFull && !isTooLate(waitMs, maxQueueMs.watch, timeoutMs);
+  /** Plans steps for what waits. Each begins in its own callback: its work is then done. */
+  #plan(): void {
+    if (this.#left > 0) return;
+    const steps = Math.min(this.#calls.size + this.#watches.size, perTurn);
+    for (; this.#planned < steps; this.#planned++) setImmediate(this.#step);
   }
 
-  /** Begins the nth call or watch, and refuses those before it that have waited too long. */
-  beginNext(nth: number): void {
-    const isWatchesTurn = nth % watchEvery === 0;
+  readonly #step = (): void => {
+    const isFirst = this.#left === 0;
+    if (isFirst) this.#startTurn();
+    this.#left -= 1;
+    if (isFirst || this.#hasTime()) this.#beginNext();
+    if (this.#left > 0) return;
+    this.#plan();
+    // No turn follows at once: the idle time until the next one is no cost of these calls.
+    if (this.#planned === 0) this.#taken = 0;
+  };
+
+  /** Begins a turn, and measures what the calls of the last one have cost. */
+  #startTurn(): void {
+    const nowMs = performance.now();
+    if (this.#taken > 0) {
+      const kept = memory ** this.#taken;
+      this.#lately.calls = this.#lately.calls * kept + this.#taken;
+      this.#lately.ms = this.#lately.ms * kept + (nowMs - this.#startedMs);
+    }
+    this.#taken = 0;
+    this.#left = this.#planned;
+    this.#planned = 0;
+    this.#startedMs = nowMs;
+  }
+
+  #hasTime(): boolean {
+    return performance.now() < this.#startedMs + turnMs;
+  }
+
+  /** Begins a call or a watch, and refuses those before it that have waited too long. */
+  #beginNext(): void {
+    this.#begun += 1;
+    const isWatchesTurn = this.#begun % watchEvery === 0;
     do {
       const isWatch = this.#watches.size > 0 && (isWatchesTurn || this.#calls.size === 0);
-      if (isWatch ? this.#beginWatch() : this.#beginCall()) return;
-    } while (this.#turns.hasTime());
+      if (this.#beginFirst(isWatch ? this.#watches : this.#calls)) return;
+    } while (this.#hasTime());
   }
 
-  /** @returns false when the next one was not begun: it was refused, or is gone */
-  #beginCall(): boolean {
-    const next = this.#calls.shift();
-    if (!next) return true;
-    const { arrival, atMs } = next;
-    const behind = this.#calls.of(arrival.owner);
-    const nowMs = this.#clock.now();
-    const waitedMs = nowMs - atMs;
-    const isLate = waitedMs > maxQueueMs.other;
-    this.#turns.took();
-    // A connection's only call being on time does not show that connections with many calls are.
-    if (isLate || behind > 0 || this.#calls.size === 0) this.#standing.observe(isLate, nowMs);
-    const which = this.#admitted(waitedMs / lateFactor, behind, arrival.timeoutMs);
-    return this.#begin(arrival, refuses(which, arrival.kind), which === "money");
-  }
-
-  #beginWatch(): boolean {
-    const { arrival, atMs } = this.#watches.shift() as Waiting;
-    this.#turns.took();
-    const admits = this.#admitsWatch(this.#clock.now() - atMs, arrival.timeoutMs);
-    return this.#begin(arrival, !admits, false);
-  }
-
-  #begin(arrival: Arrival, isRefused: boolean, moneyOnly: boolean): boolean {
+  /** @returns false when the first one was not begun: it was refused, or is gone */
+  #beginFirst(line: Line): boolean {
+    const first = line.shift();
+    if (!first) return true;
+    const { arrival, atMs } = first;
+    const behind = line.of(arrival.owner);
+    const nowMs = performance.now();
+    let waitedMs = nowMs - atMs;
+    this.#taken += 1;
+    if (line === this.#calls) {
+      const isLate = waitedMs > maxQueueMs.other;
+      // A connection's only call being on time does not show that connections with many calls are.
+      if (isLate || behind > 0 || line.size === 0) this.#standing.observe(isLate, nowMs);
+      waitedMs /= lateFactor;
+    }
+    const which = this.#admitted(arrival, waitedMs, behind);
     if (arrival.isGone()) return false;
-    if (isRefused) {
+    if (refuses(which, arrival.kind)) {
       arrival.refuse();
       return false;
     }
-    arrival.start(arrival.kind === "exempt" ? freeSlot : this.#slot(moneyOnly));
+    arrival.start(arrival.kind === "exempt" ? freeSlot : this.#slot(which === "money"));
     return true;
   }
 
@@ -239,23 +255,15 @@ class Queues implements Admission {
 }
 
 function refuses(which: Admitted, kind: CallKind): boolean {
-  return kind !== "exempt" && (which === "none" || (which === "money" && kind === "other"));
-}
-
-/** Whether a wait is too long for any burst, or for the client. */
-function isTooLate(waitMs: number, maxMs: number, timeoutMs = Number.POSITIVE_INFINITY): boolean {
-  return waitMs > maxMs || waitMs > Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
+  if (which === "all" || kind === "exempt") return false;
+  return which === "none" || kind === "other" || kind === "watch";
 }
 
 /** Tells a standing queue, in which calls have been late for a while, from a burst. */
 class StandingQueue {
   #lastLateMs = Number.NEGATIVE_INFINITY;
-  #lastOnTimeMs: number;
+  #lastOnTimeMs = performance.now();
   exists = false;
-
-  constructor(nowMs: number) {
-    this.#lastOnTimeMs = nowMs;
-  }
 
   observe(isLate: boolean, nowMs: number): void {
     if (isLate) this.#lastLateMs = nowMs;
@@ -263,75 +271,6 @@ class StandingQueue {
     this.exists = this.exists
       ? nowMs - this.#lastLateMs < overMs
       : nowMs - this.#lastOnTimeMs >= standingMs;
-  }
-}
-
-/** Takes the steps of each turn of the event loop, and measures what calls cost. */
-class Turns {
-  readonly #clock: Clock;
-  readonly #queues: Queues;
-  #begun = 0;
-  /** Steps planned for the next turn, and those left of this one. */
-  #planned = 0;
-  #left = 0;
-  #startedMs = 0;
-  #untilMs = 0;
-  /** Calls of the last turn; 0 after an idle one. */
-  #taken = 0;
-  /** Recent calls, and how long they took. */
-  readonly #lately = { calls: 100, ms: 50 };
-
-  constructor(clock: Clock, queues: Queues) {
-    this.#clock = clock;
-    this.#queues = queues;
-  }
-
-  /** Plans steps for what waits. Each begins in its own callback: its work is then done. */
-  plan(): void {
-    if (this.#left > 0) return;
-    const steps = Math.min(this.#queues.waiting, perTurn);
-    for (; this.#planned < steps; this.#planned++) this.#clock.nextTurn(this.#step);
-  }
-
-  took(): void {
-    this.#taken += 1;
-  }
-
-  hasTime(): boolean {
-    return this.#clock.now() < this.#untilMs;
-  }
-
-  /** How long so many calls take. */
-  costMs(calls: number): number {
-    return (calls * this.#lately.ms) / this.#lately.calls;
-  }
-
-  readonly #step = (): void => {
-    const isFirst = this.#left === 0;
-    if (isFirst) this.#start();
-    this.#left -= 1;
-    if (isFirst || this.hasTime()) {
-      this.#begun += 1;
-      this.#queues.beginNext(this.#begun);
-    }
-    if (this.#left > 0) return;
-    this.plan();
-    // No turn follows at once: the idle time until the next one is no cost of these calls.
-    if (this.#planned === 0) this.#taken = 0;
-  };
-
-  #start(): void {
-    const nowMs = this.#clock.now();
-    if (this.#taken > 0) {
-      const kept = memory ** this.#taken;
-      this.#lately.calls = this.#lately.calls * kept + this.#taken;
-      this.#lately.ms = this.#lately.ms * kept + (nowMs - this.#startedMs);
-    }
-    this.#taken = 0;
-    this.#left = this.#planned;
-    this.#planned = 0;
-    this.#startedMs = nowMs;
-    this.#untilMs = nowMs + turnMs;
   }
 }
 
@@ -379,8 +318,3 @@ class Line {
 
 /** A slot that counts against no limit. */
 export const freeSlot: Slot = { moneyOnly: false, leave() {}, suspend() {}, resume() {} };
-
-const processClock: Clock = {
-  now: () => performance.now(),
-  nextTurn: (callback) => void setImmediate(callback),
-};

@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { afterEach, mock, test } from "node:test";
 import { type CallKind, createAdmission, type Slot } from "../../src/net/admission.ts";
 
 /** An admission whose clock and whose turns of the event loop the test controls. */
 function createRig(maxCalls: number | undefined) {
   let nowMs = 1_000_000;
   let turn: (() => void)[] = [];
-  const admission = createAdmission({
-    maxCalls,
-    clock: { now: () => nowMs, nextTurn: (callback) => void turn.push(callback) },
-  });
+  mock.method(performance, "now", () => nowMs);
+  mock.method(globalThis, "setImmediate", (callback: () => void) => void turn.push(callback));
+  const admission = createAdmission({ maxCalls });
   const begun: string[] = [];
   const refused: string[] = [];
   const places = new Map<string, Slot>();
@@ -61,6 +60,8 @@ function createRig(maxCalls: number | undefined) {
     },
   };
 }
+
+afterEach(() => mock.restoreAll());
 
 const owners: Readonly<Record<string, object>> = { one: {}, two: {}, three: {} };
 const names = (n: number, prefix = "") => Array.from({ length: n }, (_, i) => `${prefix}${i}`);
