@@ -17,10 +17,16 @@ import {
   type Status,
   sandboxOrder,
 } from "./console-api.ts";
-import type { AdminRequest } from "./dead-letter-routes.ts";
-import { docsPath } from "./docs.ts";
-import { historyOf, openCallsOf } from "./history.ts";
-import { accountOf, type Operator, Refused, read, readQuery } from "./operator.ts";
+import { historyOf } from "./history.ts";
+import {
+  type AdminRequest,
+  accountOf,
+  type Operator,
+  Refused,
+  read,
+  readQuery,
+} from "./operator.ts";
+import { docsPath } from "./page.ts";
 import { createPaymentActions, type PaymentActionsOptions } from "./payment-actions.ts";
 import type { SandboxActions } from "./sandbox-actions.ts";
 
@@ -65,11 +71,8 @@ export function createConsole(options: ConsoleOptions) {
 
   async function history(account: string, query: URLSearchParams): Promise<History> {
     const { kind, external_id: externalId } = readQuery(historyQuery, query);
-    const [history, calls] = await Promise.all([
-      historyOf(ledger, account, kind, externalId),
-      openCallsOf(ledger, account, kind, externalId),
-    ]);
-    return { ...history, calls: calls.map(openCall) };
+    const known = await historyOf(ledger, account, kind, externalId);
+    return { ...known, calls: known.calls.map(openCall) };
   }
 
   const openCall = (intent: Intent) => openCallView(intent, reconciler.afterMs !== undefined);

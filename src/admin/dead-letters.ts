@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import * as z from "zod";
 import { type Replayed, replay } from "../callbacks/replay.ts";
 import type { StoredDeadLetter } from "../ledger/dead-letter.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -7,24 +8,42 @@ import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { Report } from "../report.ts";
 import { redact } from "../secrets/redact.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
+import {
+  type AdminAnswer,
+  type AdminRequest,
+  accountOf,
+  notAllowed,
+  notFound,
+  type Operator,
+  readQuery,
+} from "./operator.ts";
 
 export type DeadLetters = ReturnType<typeof createDeadLetters>;
 
-/** Which letters are listed. */
-export interface DeadLetterQuery {
-  readonly account: string;
-  readonly limit: number;
-  readonly newestFirst: boolean;
+const maxListed = 1_000;
+
+const listQuery = z.strictObject({
+  account: z.string().optional(),
+  limit: z
+    .string()
+    .regex(/^\d{1,9}$/, "is not a whole number")
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= maxListed, `accepted is 1 to ${maxListed}`)
+    .default(100),
+  order: z.enum(["newest", "oldest"], "accepted is newest or oldest").default("newest"),
   /** `next_cursor` of the page before. */
-  readonly cursor?: string | undefined;
-}
+  cursor: z.string().optional(),
+});
 
 /** What an operator can do about callbacks that were not understood, of all accounts. */
 export function createDeadLetters(ledger: Ledger, report: Report, payoutEnds?: PayoutEnds) {
   return {
     /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */
-    async list(query: DeadLetterQuery): Promise<DeadLetterPage> {
-      const { account, limit, newestFirst, cursor: behind } = query;
+    async list(
+      account: string,
+      { limit, order, cursor: behind }: Omit<z.output<typeof listQuery>, "account">,
+    ): Promise<DeadLetterPage> {
+      const newestFirst = order === "newest";
       const total = await ledger.letters.countDeadLetters(account);
       const found: StoredDeadLetter[] = [];
       for await (const letter of ledger.letters.deadLetters(account, { newestFirst, behind })) {
@@ -91,4 +110,42 @@ function textOf({ body }: StoredDeadLetter): string | undefined {
   if (body === undefined) return undefined;
   const bytes = Buffer.from(body, "base64");
   return isUtf8(bytes) ? redact(bytes.toString()) : undefined;
+}
+
+/**
+ * Serves the dead letters of the accounts that the operator may see: `GET /dead-letters`,
+ * `GET` and `DELETE /dead-letters/{account}/{id}`, `POST /dead-letters/{account}/{id}/replay`;
+ * undefined for any other path. @throws Refused
+ */
+export async function answerDeadLetters(
+  letters: DeadLetters,
+  operator: Operator,
+  { method, path, query }: AdminRequest,
+): Promise<AdminAnswer | undefined> {
+  const [, first, account, id, action, ...rest] = path.split("/").map(decodeURIComponent);
+  if (first !== "dead-letters" || rest.length > 0) return undefined;
+  if (account === undefined) {
+    if (method !== "GET") return notAllowed("GET, HEAD");
+    const { account, ...listed } = readQuery(listQuery, query);
+    const of = accountOf(operator, account ?? null);
+    return { status: 200, body: await letters.list(of, listed) };
+  }
+  if (!id || !operator.accounts.includes(account)) return notFound;
+
+  if (action === undefined) {
+    if (method === "DELETE") {
+      const wasThere = await letters.discard(account, id, operator.name);
+      return wasThere ? { status: 204 } : notFound;
+    }
+    if (method !== "GET") return notAllowed("GET, HEAD, DELETE");
+    const rawFor = query.get("raw") === "false" ? undefined : operator.name;
+    const letter = await letters.find(account, id, rawFor);
+    return letter ? { status: 200, body: letter } : notFound;
+  }
+  if (action !== "replay") return undefined;
+  if (method !== "POST") return notAllowed("POST");
+  const outcome = await letters.replay(account, id, operator.name);
+  if (outcome === "not_found") return notFound;
+  const stays = outcome === "not_understood" || outcome === "locked";
+  return { status: stays ? 422 : 200, body: { outcome } };
 }

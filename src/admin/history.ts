@@ -21,13 +21,13 @@ import { splitSecrets } from "../secrets/secret-fields.ts";
 import { encode } from "../wire/wire.ts";
 import type { History, HistoryEvent, OperationState } from "./console-api.ts";
 
-/** All that is known of a payment or payout but its open calls, with secrets masked. */
+/** All that is known of a payment or payout, with secrets masked. */
 export async function historyOf(
   ledger: Ledger,
   account: string,
   name: KindName,
   externalId: string,
-): Promise<Omit<History, "calls">> {
+): Promise<Omit<History, "calls"> & { readonly calls: readonly Intent[] }> {
   const kind = kindNamed(name);
   const [events, known] = await Promise.all([
     ledger.history(account, kind, externalId, maxEvents),
@@ -41,6 +41,7 @@ export async function historyOf(
     state: standing && nameOf(PaymentStateSchema, standing.state),
     needsOperator: standing?.needsOperator ?? false,
     operations: operations.filter(({ operation }) => operation !== "call").map(operationView),
+    calls: openCallsIn(known.intents, ledger.nowMs(account)),
     events: events.map(view).reverse(),
   };
 }
@@ -52,8 +53,12 @@ export async function openCallsOf(
   name: KindName,
   externalId: string,
 ): Promise<readonly Intent[]> {
-  const { intents: all } = await ledger.known(account, kindNamed(name), externalId);
-  return unsettledOf(all, all.length, ledger.nowMs(account)).intents;
+  const { intents } = await ledger.known(account, kindNamed(name), externalId);
+  return openCallsIn(intents, ledger.nowMs(account));
+}
+
+function openCallsIn(all: readonly Intent[], nowMs: number): readonly Intent[] {
+  return unsettledOf(all, all.length, nowMs).intents;
 }
 
 function operationView(fact: Fact): OperationState {

@@ -12,6 +12,28 @@ export interface Operator {
   readonly accounts: readonly string[];
 }
 
+/** A response. A string body is sent unchanged, any other body as JSON. */
+export interface AdminAnswer {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An operator's request. */
+export interface AdminRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** Reads its JSON. @throws Refused */
+  body(): Promise<unknown>;
+}
+
+export function notAllowed(allow: string): AdminAnswer {
+  return { status: 405, body: { error: "method not allowed" }, headers: { allow } };
+}
+
+export const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };
+
 /** A refusal with its HTTP status; its message is shown to the operator. */
 export class Refused extends Error {
   override readonly name = "Refused";

@@ -9,13 +9,6 @@ import type { SandboxOrder, SandboxResult, ScenarioInfo, Scenarios } from "./con
 import { nameOf } from "./history.ts";
 import { callAs, Refused } from "./operator.ts";
 
-export interface SandboxActionsOptions {
-  readonly core: Core;
-  /** The emulator's merchant account. */
-  readonly account: string;
-  readonly magicValues: readonly MagicValue[];
-}
-
 /** A scenario of the emulator, and the values of a payment that trigger it. */
 export interface MagicValue {
   readonly scenario: Omit<ScenarioInfo, "card" | "cents">;
@@ -27,11 +20,11 @@ export interface MagicValue {
 export type SandboxActions = ReturnType<typeof createSandboxActions>;
 
 /** For sandbox mode: makes payments and payouts like a caller. */
-export function createSandboxActions({ core, account, magicValues }: SandboxActionsOptions) {
+export function createSandboxActions(core: Core, magicValues: readonly MagicValue[]) {
   async function pay(order: SandboxOrder): Promise<SandboxResult> {
     const request = paymentOf(order, valuesOf(order, magicValues));
     return answerOf(async () => {
-      const { payment } = await core.createPayment(request, callOf(account));
+      const { payment } = await core.createPayment(request, sandboxCall());
       const { details, action } = payment;
       return {
         status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
@@ -44,7 +37,7 @@ export function createSandboxActions({ core, account, magicValues }: SandboxActi
   async function payOut(order: SandboxOrder): Promise<SandboxResult> {
     const request = payoutOf(order, valuesOf(order, magicValues));
     return answerOf(async () => {
-      const { payout } = await core.requestPayout(request, callOf(account));
+      const { payout } = await core.requestPayout(request, sandboxCall());
       const { status, statusCode } = payout;
       return {
         status: status?.toLowerCase() || undefined,
@@ -106,7 +99,8 @@ function payoutOf({ externalId, by }: SandboxOrder, { number, amount }: Values) 
 const currency = "UAH";
 const description = "A trial from the console";
 
-const callOf = (account: string) => callAs("console", account, ["payments:write", "payouts:write"]);
+/** A call for the emulator's merchant account. */
+const sandboxCall = () => callAs("console", "default", ["payments:write", "payouts:write"]);
 
 async function answerOf(
   make: () => Promise<Omit<SandboxResult & { kind: "answered" }, "kind">>,

@@ -5,19 +5,18 @@ import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
-import { ReadTurns } from "../net/read-turns.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import type { expositionOf } from "../telemetry/exposition.ts";
+import { answerDeadLetters, type DeadLetters } from "./dead-letters.ts";
 import {
   type AdminAnswer,
   type AdminRequest,
-  answerDeadLetters,
   notAllowed,
   notFound,
-} from "./dead-letter-routes.ts";
-import type { DeadLetters } from "./dead-letters.ts";
-import { docsPage } from "./docs.ts";
-import { type Operator, Refused } from "./operator.ts";
+  type Operator,
+  Refused,
+} from "./operator.ts";
+import { docsPage } from "./page.ts";
 
 export interface AdminOptions {
   /** All metrics, in the format that this `Accept` asks for. */
@@ -53,49 +52,115 @@ export interface AdminOptions {
  * data and the dead letters only to operators.
  */
 export function createAdminServer(options: AdminOptions): Server {
-  const serverOptions = {
-    ...http1Options,
-    requestTimeout: 10_000,
-    headersTimeout: 10_000,
-    connectionsCheckingInterval: 5_000,
-  };
-  const { counts, intake, onCut, misdirection } = options;
-  const bodyOf: BodyOf = (request, response) => intake.bodyOf(request, response, onCut);
-  const server = createServer(serverOptions, (request, response) => {
-    if (!passes(request, response)) return;
-    response.setHeaders(commonHeaders);
-    answer(options, request, response, bodyOf)
-      .catch((error: unknown) => failed(options, error))
-      .then((found) => found && send(response, request, found));
-  });
-  // Its requests do not wait until those of other listeners are read.
-  const inlet = { budget: intake.budget, readTurns: new ReadTurns() };
-  const passes = limitHttp1(server, counts, inlet, onCut, misdirection);
+  const { healthOnly, intake, onCut, onFailure } = options;
+  const server = createServer(
+    {
+      ...http1Options,
+      requestTimeout: 10_000,
+      headersTimeout: 10_000,
+      connectionsCheckingInterval: 5_000,
+    },
+    (request, response) => {
+      if (!passes(request, response)) return;
+      response.setHeaders(commonHeaders);
+      answer(request, response)
+        .catch(failed)
+        .then((found) => found && send(response, request, found));
+    },
+  );
+  // Not in `intake.readTurns`: its requests do not wait until those of other listeners are read.
+  const passes = limitHttp1(server, options.counts, intake.budget, onCut, options.misdirection);
   return server;
-}
 
-/** Begins to count a request's body. */
-type BodyOf = (request: IncomingMessage, response: ServerResponse) => Body;
+  async function answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<AdminAnswer | undefined> {
+    const url = plainUrl(request.url ?? "/");
+    const [, first = ""] = url?.pathname.split("/", 2) ?? [];
+    const isForOperators = operatorPaths.has(first);
+    if (url && isForOperators && !healthOnly) return answerOperator(request, response, url);
+    request.resume();
+    if (!url) throw new Refused(400, "the path must be in its shortest form, without dot segments");
+    if (healthOnly && (isForOperators || first === "")) {
+      throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
+    }
+    if (methodOf(request) !== "GET") return notAllowed("GET, HEAD");
+    return answerAnybody(request, url.pathname);
+  }
 
-async function answer(
-  options: AdminOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-  bodyOf: BodyOf,
-): Promise<AdminAnswer | undefined> {
-  const url = plainUrl(request.url ?? "/");
-  const [, first = ""] = url?.pathname.split("/", 2) ?? [];
-  const isForOperators = operatorPaths.has(first);
-  if (url && isForOperators && !options.healthOnly) {
-    return answerOperator(options, request, response, bodyOf, url);
+  async function answerAnybody(request: IncomingMessage, path: string): Promise<AdminAnswer> {
+    switch (path) {
+      case "/healthz":
+        return { status: 200, body: { status: "ok" } };
+      case "/readyz": {
+        const reasons = options.notReady();
+        const details = options.details();
+        return reasons.length === 0
+          ? { status: 200, body: { status: "ready", details } }
+          : { status: 503, body: { status: "not ready", reasons, details } };
+      }
+      case "/metrics": {
+        await options.refresh();
+        const { contentType, text } = await options.exposition(request.headers.accept);
+        return {
+          status: 200,
+          body: text,
+          headers: { "content-type": contentType, vary: "accept" },
+        };
+      }
+      case "/":
+        // The page holds no data: it requests what it shows, as the operator.
+        return options.page;
+      default: {
+        const page = docsPage(path);
+        return page === undefined ? notFound : { status: 200, body: page };
+      }
+    }
   }
-  request.resume();
-  if (!url) throw new Refused(400, "the path must be in its shortest form, without dot segments");
-  if (options.healthOnly && (isForOperators || first === "")) {
-    throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
+
+  async function answerOperator(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { pathname: path, searchParams: query }: URL,
+  ): Promise<AdminAnswer | undefined> {
+    if (isCrossOrigin(request.headers, [])) {
+      request.resume();
+      throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
+    }
+    if (path === "/graphql") {
+      options.graphql(request, response);
+      return undefined;
+    }
+    const incoming = intake.bodyOf(request, response, onCut);
+    try {
+      const operator = await options.operatorOf(request);
+      const method = methodOf(request);
+      // A page of another origin can make a browser post a form or plain text, but not JSON.
+      if (method === "POST" && !isJson.test(request.headers["content-type"] ?? "")) {
+        throw new Refused(415, "send content-type: application/json");
+      }
+      const asked = { method, path, query, body: () => readJson(incoming) };
+      if (!path.startsWith("/api/")) {
+        return (await answerDeadLetters(options.deadLetters, operator, asked)) ?? notFound;
+      }
+      const found = await options.answerPage(operator, asked);
+      return found === undefined ? notFound : { status: 200, body: found };
+    } finally {
+      incoming.discard();
+    }
   }
-  if (methodOf(request) !== "GET") return notAllowed("GET, HEAD");
-  return answerAnybody(options, request, url.pathname);
+
+  function failed(error: unknown): AdminAnswer {
+    if (error instanceof Refused) return refusal(error.status, error.message, error.reason);
+    // A malformed percent escape in the path.
+    if (error instanceof URIError) return notFound;
+    // Only the messages of these errors are written to be read.
+    const known = error instanceof GatewayError ? error : undefined;
+    const status = (known && statuses.get(known.code)) ?? 500;
+    if (status === 500) onFailure(error);
+    return refusal(status, known?.message ?? "internal error", known?.details.reason);
+  }
 }
 
 /**
@@ -113,70 +178,6 @@ const withoutOperators =
 
 const operatorPaths: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 
-async function answerAnybody(
-  { notReady, details: detailsOf, refresh, exposition, page }: AdminOptions,
-  request: IncomingMessage,
-  path: string,
-): Promise<AdminAnswer> {
-  switch (path) {
-    case "/healthz":
-      return { status: 200, body: { status: "ok" } };
-    case "/readyz": {
-      const reasons = notReady();
-      const details = detailsOf();
-      return reasons.length === 0
-        ? { status: 200, body: { status: "ready", details } }
-        : { status: 503, body: { status: "not ready", reasons, details } };
-    }
-    case "/metrics": {
-      await refresh();
-      const { contentType, text } = await exposition(request.headers.accept);
-      return { status: 200, body: text, headers: { "content-type": contentType, vary: "accept" } };
-    }
-    case "/":
-      // The page holds no data: it requests what it shows, as the operator.
-      return page;
-    default: {
-      const page = docsPage(path);
-      return page === undefined ? notFound : { status: 200, body: page };
-    }
-  }
-}
-
-async function answerOperator(
-  { graphql, operatorOf, answerPage, deadLetters }: AdminOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-  bodyOf: BodyOf,
-  { pathname: path, searchParams: query }: URL,
-): Promise<AdminAnswer | undefined> {
-  if (isCrossOrigin(request.headers, [])) {
-    request.resume();
-    throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
-  }
-  if (path === "/graphql") {
-    graphql(request, response);
-    return undefined;
-  }
-  const incoming = bodyOf(request, response);
-  try {
-    const operator = await operatorOf(request);
-    const method = methodOf(request);
-    // A page of another origin can make a browser post a form or plain text, but not JSON.
-    if (method === "POST" && !isJson.test(request.headers["content-type"] ?? "")) {
-      throw new Refused(415, "send content-type: application/json");
-    }
-    const asked = { method, path, query, body: () => readJson(incoming) };
-    if (!path.startsWith("/api/")) {
-      return (await answerDeadLetters(deadLetters, operator, asked)) ?? notFound;
-    }
-    const found = await answerPage(operator, asked);
-    return found === undefined ? notFound : { status: 200, body: found };
-  } finally {
-    incoming.discard();
-  }
-}
-
 const isJson = /^application\/json *(?:;|$)/i;
 /** Far more than the console sends. */
 const maxBodyBytes = 16 * 1024;
@@ -190,17 +191,6 @@ async function readJson(body: Body): Promise<unknown> {
   } catch {
     throw new Refused(400, "the body is not JSON");
   }
-}
-
-function failed({ onFailure }: AdminOptions, error: unknown): AdminAnswer {
-  if (error instanceof Refused) return refusal(error.status, error.message, error.reason);
-  // A malformed percent escape in the path.
-  if (error instanceof URIError) return notFound;
-  // Only the messages of these errors are written to be read.
-  const known = error instanceof GatewayError ? error : undefined;
-  const status = (known && statuses.get(known.code)) ?? 500;
-  if (status === 500) onFailure(error);
-  return refusal(status, known?.message ?? "internal error", known?.details.reason);
 }
 
 function refusal(status: number, error: string, reason?: string): AdminAnswer {

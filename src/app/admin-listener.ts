@@ -77,11 +77,7 @@ export function createAdminListener(
         ledger: emulator?.url,
       };
     },
-    sandbox:
-      emulator &&
-      createSandboxActions({
-        ...{ core, magicValues: emulator.magicValues, account: "default" },
-      }),
+    sandbox: emulator && createSandboxActions(core, emulator.magicValues),
   });
   return createAdminServer({
     ...{ notReady, deadLetters, intake, answerPage: operatorConsole.answer },

@@ -36,7 +36,7 @@ import type { Account } from "../upstream/upstream.ts";
 import { createAdminListener } from "./admin-listener.ts";
 import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
 import { createHostGuard, noteRefusedOrigins } from "./host-guard.ts";
-import { listen, listening, url } from "./listening.ts";
+import { listen } from "./listening.ts";
 import { openStores } from "./open-stores.ts";
 import { createPublicServer } from "./public-server.ts";
 import { createShutdown } from "./shutdown.ts";
@@ -147,9 +147,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   // Open the listeners, the operators' last.
   const listeningUrl = await listen(publicServer, "PUBLIC_ADDR", config.publicAddress);
   publicUrl ||= listeningUrl;
-  const rpcPort = await listening("RPC_ADDR", config.rpcAddress, ({ host, port }) =>
-    rpc.listen(host, port),
-  );
+  const rpcUrl = await listen(rpc.acceptor, "RPC_ADDR", config.rpcAddress);
   const { reconcileAfterMs: afterMs, reconcileGiveUpMs: giveUpMs } = config;
   const reconciler =
     afterMs === undefined
@@ -169,8 +167,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
 
   return {
     publicUrl: listeningUrl,
-    rpcUrl: url(config.rpcAddress.host, rpcPort.port, config.tls !== undefined),
-    adminUrl,
+    ...{ rpcUrl, adminUrl },
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     stop: () => shutdown.stop(),
   };
@@ -264,8 +261,7 @@ function createEdges(
   noteRefusedOrigins(publicServer, config, log);
   const closeSockets = graphql.attachWebSocket(publicServer, misdirection);
   const rpc = createRpcServer({
-    ...{ ...common, core, admission, intake },
-    identify: (headers) => identify({ header: (name) => headers.get(name) }),
+    ...{ ...common, core, admission, intake, identify },
     misdirection: createHostGuard(config, config.rpcAddress),
     limits: { ...config.rpcConnections, ...counts },
     ...(tlsFiles ? { tls: tlsFiles.content } : {}),

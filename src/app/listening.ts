@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Server as HttpServer } from "node:http";
+import type { AddressInfo, Server } from "node:net";
+import tls from "node:tls";
 import { ConfigError } from "../config/config-error.ts";
 import type { Address } from "../config/kinds.ts";
 import { acceptBacklog } from "../net/connections.ts";
@@ -10,7 +11,7 @@ export async function listen(server: Server, variable: string, address: Address)
   return listening(variable, address, async ({ host, port }) => {
     server.listen({ port, host, backlog: acceptBacklog });
     await once(server, "listening");
-    return url(host, (server.address() as AddressInfo).port);
+    return url(server, host);
   });
 }
 
@@ -35,17 +36,18 @@ export async function listening<T>(
 }
 
 /** The URL of a listener; for a wildcard address that of loopback. */
-export function url(host: string, port: number, tls = false): string {
+function url(server: Server, host: string): string {
+  const { port } = server.address() as AddressInfo;
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const name = reachable.includes(":") ? `[${reachable}]` : reachable;
-  return `${tls ? "https" : "http"}://${name}:${port}`;
+  return `${server instanceof tls.Server ? "https" : "http"}://${name}:${port}`;
 }
 
 /**
  * Resolves once a closing server is closed. It closes idle connections again and again, since a
  * connection that is kept alive becomes idle only after its last response.
  */
-export async function closed(server: Server): Promise<void> {
+export async function closed(server: HttpServer): Promise<void> {
   const sweep = setInterval(() => server.closeIdleConnections(), 25);
   await new Promise<void>((resolve) => {
     server.once("close", resolve);

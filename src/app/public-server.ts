@@ -94,6 +94,7 @@ export function createPublicServer(options: PublicServerOptions): Server {
   );
   const onCut: OnCut = (limit) => report("cut", { listener: "public", limit });
   // Callbacks are signed, and the service may reach the gateway by any host name.
-  const passes = limitHttp1(server, counts, intake, onCut, misdirection, "/callbacks/");
+  const passes = limitHttp1(server, counts, intake.budget, onCut, misdirection, "/callbacks/");
+  server.on("connection", (socket) => intake.readTurns.add(socket));
   return server;
 }

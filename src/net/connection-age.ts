@@ -4,29 +4,21 @@ import { GatewayError } from "../errors.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { startTimer } from "./timer.ts";
 
-/** The age of one connection. */
-export interface ConnectionAge {
-  readonly isOld: boolean;
-  /**
-   * Aborts with UNAVAILABLE when the connection's streams must end, so that clients resume them on
-   * another connection. Undefined if connections last for ever.
-   */
-  readonly ending: AbortSignal | undefined;
-}
-
 /**
  * Limits a connection's age, so that callers spread their calls over servers that were added after
  * it was opened. Jitter keeps connections that were opened together from ending together. It is cut
- * when all streams and calls have had their time to end.
+ * when all streams and calls have had their time to end. The `ending` of its streams aborts with
+ * UNAVAILABLE when they must end, so that clients resume them on another connection; it is undefined
+ * if connections last for ever.
  * @param onOld called when it must accept no new calls; calls in flight go on
  */
 export function ageConnection(
   limits: ConnectionLimits,
   socket: Socket,
   onOld: () => void = () => {},
-): ConnectionAge {
+) {
   const { maxConnectionAgeMs, connectionAgeGraceMs, maxUnaryTimeoutMs } = limits;
-  if (maxConnectionAgeMs === 0) return ageless;
+  if (maxConnectionAgeMs === 0) return { isOld: false, ending: undefined };
   const ending = new AbortController();
   let isOld = false;
 
@@ -46,8 +38,6 @@ export function ageConnection(
     ending: ending.signal,
   };
 }
-
-const ageless: ConnectionAge = { isOld: false, ending: undefined };
 
 function tooOld(): GatewayError {
   return new GatewayError(

@@ -1,12 +1,13 @@
 import { IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { oncePer } from "../collections/once-per.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, OnCut } from "./cut.ts";
-import type { Intake } from "./intake.ts";
+import type { MemoryBudget } from "./memory-budget.ts";
 import { isAuthority, type Misdirection } from "./request-head.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
-import { createUnreadAnswers } from "./unread-answers.ts";
+import { limitUnread } from "./unread-answers.ts";
 
 /**
  * Most unanswered requests of one HTTP/1.1 connection: hardly any client pipelines, and Node would
@@ -21,25 +22,20 @@ export const maxPipelined = 16;
 export function limitHttp1(
   server: Server,
   counts: ConnectionCounts,
-  { budget, readTurns }: Pick<Intake, "budget" | "readTurns">,
+  budget: MemoryBudget,
   onCut: OnCut,
   misdirection?: Misdirection,
   open?: string,
 ): PassesHttp1 {
   const passes = guardHttp1(server, onCut);
-  const unread = createUnreadAnswers(budget, onCut);
   limitConnections(server, counts, onCut, () => server.closeIdleConnections());
-  server.once("close", unread.close);
   // What a connection has sent until it is accepted is read in a turn of its own.
   const inTurn = onePerTurn();
   Object.assign(server, { pauseOnConnect: true });
-  server.on("connection", (socket: Socket) => {
-    readTurns.add(socket);
-    inTurn(() => socket.resume());
-  });
+  server.on("connection", (socket: Socket) => inTurn(() => socket.resume()));
   return (request, response) => {
     if (!passes(request, response)) return false;
-    unread.watch(response);
+    limitUnread(response, budget, onCut);
     const isOpen = open !== undefined && request.url?.startsWith(open);
     const refused = isOpen ? undefined : misdirection?.(request.headers);
     if (!refused) return true;
@@ -59,34 +55,32 @@ type PassesHttp1 = (request: IncomingMessage, response: ServerResponse) => boole
  * `readTarget` or `hasKnownCoding` refuses. Counts what Node's parser refuses.
  */
 export function guardHttp1(server: Server, onCut: OnCut): PassesHttp1 {
-  const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
+  /** The responses that a connection waits for. */
+  const waitingOn = oncePer((socket: Socket) => {
+    const responses = new UnderWay<ServerResponse>();
+    // Node does this too, but not for a connection that it stopped parsing: see `Http1Request`.
+    socket.once("close", () => {
+      for (const response of responses) response.destroy();
+    });
+    return responses;
+  });
 
   // Does what Node does without a listener for this event, and counts the cut.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     const { reason, status } = refusalOf(error.code);
     if (reason) onCut(reason);
-    const begun = [...(waiting.get(socket) ?? [])].some(({ headersSent }) => headersSent);
+    const begun = [...waitingOn(socket)].some(({ headersSent }) => headersSent);
     if (socket.writable && !begun) {
       socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
     }
     socket.destroy();
   });
 
-  function waitOn(socket: Socket): UnderWay<ServerResponse> {
-    const responses = new UnderWay<ServerResponse>();
-    waiting.set(socket, responses);
-    // Node does this too, but not for a connection that it stopped parsing: see `Http1Request`.
-    socket.once("close", () => {
-      for (const response of responses) response.destroy();
-    });
-    return responses;
-  }
-
   return (request, response) => {
     const { socket } = request;
     // After a cut, Node still handles the requests that it has already read.
     if (socket.destroyed) return false;
-    const responses = waiting.get(socket) ?? waitOn(socket);
+    const responses = waitingOn(socket);
     if (responses.size >= maxPipelined) {
       onCut("pipelining");
       socket.destroy();

@@ -1,5 +1,6 @@
 import { IncomingMessage, type ServerResponse } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
+import { oncePer } from "../collections/once-per.ts";
 import { GatewayError } from "../errors.ts";
 import type { Admission, Slot } from "./admission.ts";
 import { createAllowance } from "./allowance.ts";
@@ -57,7 +58,8 @@ export class Intake {
   /** Of the connections of all listeners that take bodies in. */
   readonly readTurns = new ReadTurns();
   readonly #admission: Admission;
-  readonly #allowances = new WeakMap<object, () => boolean>();
+  /** Whether a connection may send one more small piece. */
+  readonly mayBeSmall = oncePer((_: object) => createAllowance(intakeLimits.smallPieces));
 
   constructor({ budget = createMemoryBudget(), admission }: IntakeOptions) {
     this.budget = budget;
@@ -85,16 +87,6 @@ export class Intake {
   /** Resolves in a turn of the connection among the calls: what is decoded in it delays nobody. */
   turn(connection: object): Promise<unknown> {
     return turnOf(this.#admission, "exempt", connection);
-  }
-
-  /** Whether a connection may send one more small piece. */
-  mayBeSmall(connection: object): boolean {
-    let allowance = this.#allowances.get(connection);
-    if (!allowance) {
-      allowance = createAllowance(intakeLimits.smallPieces);
-      this.#allowances.set(connection, allowance);
-    }
-    return allowance();
   }
 }
 
@@ -250,7 +242,7 @@ export class Body implements Droppable {
     if (this.#pieces > 1) this.#intake.readTurns.hasRead();
     if (piece.length >= intakeLimits.smallBytes || this.#pieces <= freePieces) return true;
     if (this.#isCut) return false;
-    if (this.#intake.mayBeSmall(this.#connection)) return true;
+    if (this.#intake.mayBeSmall(this.#connection)()) return true;
     this.#isCut = true;
     this.#end("gone");
     this.#cut();

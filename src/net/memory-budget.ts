@@ -1,4 +1,5 @@
-import { UnderWay } from "../collections/under-way.ts";
+import { oncePer } from "../collections/once-per.ts";
+import { type Member, UnderWay } from "../collections/under-way.ts";
 import { intakeLimits } from "./intake-limits.ts";
 
 /**
@@ -21,12 +22,16 @@ export interface BufferedBytes {
   close(): void;
 }
 
-/** Writers whose clients may leave bytes unread. */
-export interface Unread<Writer> {
-  /** `forEach` visits thousands of them without a copy or an iterator. */
-  readonly writers: Iterable<Writer> & { forEach(look: (writer: Writer) => void): void };
-  readonly bytesOf: (writer: Writer) => number;
-  readonly cut: (writer: Writer) => void;
+/** A body that counts, and what is known of it when something has to be dropped. */
+interface Buffered extends Droppable {
+  readonly connection: object;
+  readonly weightAt: (atMs: number) => number;
+}
+
+/** An answer, or a socket, whose client may leave bytes unread. */
+export interface Unread {
+  readonly bytes: () => number;
+  readonly cut: () => void;
 }
 
 /**
@@ -36,15 +41,12 @@ export interface Unread<Writer> {
  * had time to read them.
  * @param maxBytes bytes of all clients together
  */
-export function createMemoryBudget(
-  maxBytes: number = intakeLimits.bufferedBytes,
-  now = () => performance.now(),
-) {
+export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes) {
   const maxOfConnection = Math.max(maxBytes * intakeLimits.shareOfConnection, 1);
   const bodies = new UnderWay<Buffered>();
   /** Bytes of the bodies of each connection. */
-  const connections = new WeakMap<object, { bytes: number }>();
-  const watched = new Set<Unread<unknown>>();
+  const ofConnection = oncePer((_: object) => ({ bytes: 0 }));
+  const watched = new UnderWay<Unread>();
   let inward = 0;
   /** Unread bytes when they were last counted. */
   let outward = 0;
@@ -52,13 +54,12 @@ export function createMemoryBudget(
 
   /** Drops bodies until `isEnough`, the greatest by bytes times age first. */
   function dropBodies(candidates: readonly Buffered[], isEnough: () => boolean): void {
-    const at = now();
+    const at = performance.now();
     const weighed = candidates.map((one) => ({ one, weight: one.weightAt(at) }));
     weighed.sort((a, b) => b.weight - a.weight);
     for (const { one } of weighed) {
       if (isEnough()) return;
-      one.close();
-      one.body.drop();
+      one.drop();
     }
   }
 
@@ -80,17 +81,13 @@ export function createMemoryBudget(
 
   function countUnread(): void {
     outward = 0;
-    for (const { writers, bytesOf } of watched) {
-      writers.forEach((writer) => {
-        outward += bytesOf(writer);
-      });
-    }
+    watched.forEach(({ bytes }) => {
+      outward += bytes();
+    });
   }
 
   function cutUnread(): void {
-    const all = [...watched].flatMap(({ writers, bytesOf, cut }) =>
-      [...writers].map((writer) => ({ bytes: bytesOf(writer), cut: () => cut(writer) })),
-    );
+    const all = [...watched].map(({ bytes, cut }) => ({ bytes: bytes(), cut }));
     all.sort((a, b) => b.bytes - a.bytes);
     for (const { bytes, cut } of all) {
       if (isRoomy() || bytes === 0) return;
@@ -99,63 +96,50 @@ export function createMemoryBudget(
     }
   }
 
-  class Buffered implements BufferedBytes {
-    readonly connection: object;
-    readonly body: Droppable;
-    readonly #of: { bytes: number };
-    readonly #startedMs = now();
-    readonly #member = bodies.add(this);
-    #bytes = 0;
-
-    constructor(connection: object, body: Droppable) {
-      this.connection = connection;
-      this.body = body;
-      let of = connections.get(connection);
-      if (!of) {
-        of = { bytes: 0 };
-        connections.set(connection, of);
-      }
-      this.#of = of;
-    }
-
-    weightAt(atMs: number): number {
-      return this.#bytes * (atMs - this.#startedMs + 1);
-    }
-
-    grow(bytes: number): void {
-      if (this.#member.hasLeft) return;
-      this.#bytes += bytes;
-      this.#of.bytes += bytes;
-      inward += bytes;
-      if (this.#of.bytes > maxOfConnection) makeRoomOf(this.connection, this.#of);
-      if (inward + outward > maxBytes) makeRoom();
-    }
-
-    close(): void {
-      if (this.#member.hasLeft) return;
-      this.#member.leave();
-      this.#of.bytes -= this.#bytes;
-      inward -= this.#bytes;
-    }
+  function look(): void {
+    countUnread();
+    makeRoom();
+    if (watched.size > 0) return;
+    clearInterval(sweep);
+    sweep = undefined;
   }
 
   return {
     /** Registers a body of a connection. If it is dropped to free memory, it counts no more. */
-    open: (connection: object, body: Droppable): BufferedBytes => new Buffered(connection, body),
-    /** Counts the unread bytes of a set of writers, until the returned function is called. */
-    watch<Writer>(unread: Unread<Writer>): () => void {
-      const set = unread as Unread<unknown>;
-      watched.add(set);
-      sweep ??= setInterval(() => {
-        countUnread();
-        if (!isRoomy(1)) makeRoom();
-      }, sweepIntervalMs).unref();
-      return () => {
-        watched.delete(set);
-        if (watched.size > 0) return;
-        clearInterval(sweep);
-        sweep = undefined;
+    open(connection: object, body: Droppable): BufferedBytes {
+      const of = ofConnection(connection);
+      const startedMs = performance.now();
+      let own = 0;
+      const close = () => {
+        if (member.hasLeft) return;
+        member.leave();
+        of.bytes -= own;
+        inward -= own;
       };
+      const member = bodies.add({
+        connection,
+        weightAt: (atMs) => own * (atMs - startedMs + 1),
+        drop() {
+          close();
+          body.drop();
+        },
+      });
+      return {
+        grow(bytes) {
+          if (member.hasLeft) return;
+          own += bytes;
+          of.bytes += bytes;
+          inward += bytes;
+          if (of.bytes > maxOfConnection) makeRoomOf(connection, of);
+          if (inward + outward > maxBytes) makeRoom();
+        },
+        close,
+      };
+    },
+    /** Counts the unread bytes of an answer or a socket until it leaves. */
+    watch(unread: Unread): Member<Unread> {
+      sweep ??= setInterval(look, sweepIntervalMs).unref();
+      return watched.add(unread);
     },
     /** Memory of all bodies now, in bytes. */
     get bytes(): number {

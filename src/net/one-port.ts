@@ -3,18 +3,19 @@ import http2 from "node:http2";
 import type { Socket } from "node:net";
 import net from "node:net";
 import tls from "node:tls";
-import { ageConnection, type ConnectionAge, keepAlive } from "./connection-age.ts";
+import { oncePer } from "../collections/once-per.ts";
+import type { Observations } from "../report.ts";
+import { ageConnection } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
-import { acceptBacklog, limitConnections } from "./connections.ts";
+import { limitConnections } from "./connections.ts";
 import type { OnCut } from "./cut.ts";
 import { guardHttp1, http1Options } from "./http1.ts";
-import type { Intake } from "./intake.ts";
+import type { Intake, Outlet } from "./intake.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
-import { createSessionGuard } from "./session-guard.ts";
+import { createSessionGuard, firstAllowance } from "./session-guard.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
-import { firstAllowance } from "./stream-allowance.ts";
 import { closed, reasonOf, systemCode } from "./system-errors.ts";
-import { createUnreadAnswers } from "./unread-answers.ts";
+import { limitUnread } from "./unread-answers.ts";
 
 export interface OnePortOptions {
   readonly listener: (head: RequestHead) => void;
@@ -26,14 +27,7 @@ export interface OnePortOptions {
   /** Receives what the limits cut. */
   readonly onCut?: OnCut;
   /** Called when a client's TLS handshake fails, unless the client just went away. */
-  readonly onHandshakeFailed?: (about: HandshakeFailure) => void;
-}
-
-export interface HandshakeFailure {
-  /** Why, in words. */
-  readonly fault: string;
-  /** The client's, if its connection is not closed yet. */
-  readonly address: string | undefined;
+  readonly onHandshakeFailed?: (about: Observations["handshakeFailed"]) => void;
 }
 
 /** PEM texts. With `ca`, clients must present a certificate of one of its authorities. */
@@ -52,9 +46,10 @@ export function createOnePort(options: OnePortOptions) {
    * over, Node passes on another socket than the one that was accepted.
    */
   const undecided = new Map<string, net.Socket>();
-  const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
+  const ageOf = oncePer((socket: net.Socket) => ageConnection(limits, socket));
   const guard = createSessionGuard(limits, onCut);
-  const unread = createUnreadAnswers(intake.budget, onCut, limits);
+  const unread = (response: Outlet) =>
+    limitUnread(response, intake.budget, onCut, limits.unreadTimeoutMs);
   let keepsAlive = true;
 
   const h1 = http.createServer(
@@ -68,20 +63,20 @@ export function createOnePort(options: OnePortOptions) {
     },
     (request, response) => {
       if (!passes(request, response)) return;
-      unread.watch(response);
+      unread(response);
       response.on("close", () => {
         // The connection counts as idle only after this event.
         if (!acceptor.listening) setImmediate(() => h1.closeIdleConnections());
       });
-      const age = ages.get(request.socket);
+      const age = ageOf(request.socket);
       const body = intake.bodyOf(request, response, onCut);
-      const isLast = () => !keepsAlive || age?.isOld === true;
-      options.listener(headOfHttp1(request, response, body, age?.ending, isLast));
+      const isLast = () => !keepsAlive || age.isOld;
+      options.listener(headOfHttp1(request, response, body, age.ending, isLast));
     },
   );
   h1.on("connection", (socket: net.Socket) => {
     intake.readTurns.add(socket);
-    ages.set(socket, ageConnection(limits, socket));
+    ageOf(socket);
   });
   const passes = guardHttp1(h1, onCut);
   // Node starts its time-out checks when a server listens. This one never does: it is handed its
@@ -106,11 +101,11 @@ export function createOnePort(options: OnePortOptions) {
     // After a cut, Node still handles the streams that it has already read.
     const session = stream.session as http2.ServerHttp2Session | undefined;
     if (!session || stream.destroyed) return;
-    unread.watch(stream);
-    const body = intake.body(stream, stream, session, () => guard.cut(session, "small_pieces"));
-    const ending = ages.get(session)?.ending;
+    unread(stream);
+    const guarded = guard.of(session);
+    const body = intake.body(stream, stream, session, () => guarded?.cut("small_pieces"));
     if (fields.some(isPadded)) trimFields(headers);
-    options.listener(headOfHttp2(stream, session, headers, body, ending));
+    options.listener(headOfHttp2(stream, session, headers, body, guarded?.ending));
   });
   const inTurn = onePerTurn();
   const accept = (socket: net.Socket) => {
@@ -128,12 +123,7 @@ export function createOnePort(options: OnePortOptions) {
     if (protocol === "h1") return h1.emit("connection", socket);
     // `session.socket` restricts access to the socket, so it is passed on here. `emit` creates
     // the session synchronously.
-    const opened = (session: http2.ServerHttp2Session) => {
-      const age = ageConnection(limits, socket, () => session.close());
-      ages.set(session, age);
-      keepAlive(session, socket, limits);
-      guard.add(session, socket);
-    };
+    const opened = (session: http2.ServerHttp2Session) => guard.add(session, socket);
     h2.once("session", opened).emit("connection", socket);
     h2.off("session", opened);
   };
@@ -158,14 +148,8 @@ export function createOnePort(options: OnePortOptions) {
   }
 
   return {
-    listen: (host: string, port: number) =>
-      new Promise<{ port: number }>((resolve, reject) => {
-        acceptor.once("error", reject);
-        acceptor.listen({ port, host, backlog: acceptBacklog }, () => {
-          acceptor.off("error", reject);
-          resolve({ port: (acceptor.address() as net.AddressInfo).port });
-        });
-      }),
+    /** What listens. */
+    acceptor,
     /** Uses these PEM texts for new connections from now on. */
     renewTls(renewed: Tls): void {
       if (acceptor instanceof tls.Server) acceptor.setSecureContext(renewed);
@@ -186,7 +170,6 @@ export function createOnePort(options: OnePortOptions) {
       acceptor.close();
       h1.close();
       guard.stop();
-      unread.close();
       for (const socket of sockets) socket.destroy();
     },
   };

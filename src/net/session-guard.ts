@@ -1,9 +1,15 @@
-import { constants, type ServerHttp2Session } from "node:http2";
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import { UnderWay } from "../collections/under-way.ts";
 import { createAllowance } from "./allowance.ts";
+import { ageConnection, keepAlive } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import type { Cut, OnCut } from "./cut.ts";
-import { allowStreams, type StreamAllowance } from "./stream-allowance.ts";
+
+/** The limit on concurrent streams that clients receive when they connect. */
+export function firstAllowance(limits: ConnectionLimits): number {
+  return Math.min(limits.initialConcurrentStreams, limits.maxConcurrentStreams);
+}
 
 /**
  * Cuts HTTP/2 sessions for what nghttp2 and Node allow. These cut by themselves: more than 8
@@ -14,75 +20,23 @@ import { allowStreams, type StreamAllowance } from "./stream-allowance.ts";
  * a connection that they closed. PINGs do not keep a session open.
  */
 export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut) {
-  interface Guarded {
-    readonly socket: Socket;
-    readonly allowance: StreamAllowance;
-    readonly cut: (reason: Cut) => void;
-    idle: NodeJS.Timeout;
-    overSinceMs?: number;
-  }
-  const guarded = new Map<ServerHttp2Session, Guarded>();
-
+  const guarded = new Map<ServerHttp2Session, ReturnType<typeof guardSession>>();
   const sweep = setInterval(
     () => {
-      const now = performance.now();
-      for (const [session, state] of guarded) {
-        state.allowance.review();
-        if (!session.destroyed && !(session.closed && state.allowance.open === 0)) continue;
-        state.overSinceMs ??= now;
-        if (now - state.overSinceMs < limits.lingerMs) continue;
-        onCut("lingering");
-        state.socket.destroy();
-      }
+      for (const { review } of guarded.values()) review();
     },
     Math.min(limits.lingerMs, 1_000),
   ).unref();
 
   return {
     add(session: ServerHttp2Session, socket: Socket): void {
-      const allowance = allowStreams(session, limits);
-      const cut = (reason: Cut) => {
-        if (session.destroyed) return;
-        why = reason;
-        session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      };
-      const closeWhenIdle = () => setTimeout(() => session.close(), limits.idleTimeoutMs);
-      const state: Guarded = { socket, allowance, cut, idle: closeWhenIdle() };
-      guarded.set(session, state);
+      guarded.set(session, guardSession(session, socket, limits, onCut));
       socket.on("close", () => guarded.delete(session));
-      session.on("stream", (stream) => {
-        clearTimeout(state.idle);
-        stream.on("close", () => {
-          if (allowance.open === 0 && !session.closed) state.idle = closeWhenIdle();
-          if (stream.rstCode !== constants.NGHTTP2_NO_ERROR && !mayReset()) cut("reset_flood");
-        });
-      });
-      session.on("close", () => clearTimeout(state.idle));
-      let why: Cut = "protocol";
-      // `error` is also emitted when the client breaks the connection, which is no cut.
-      session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
-        if (why !== "protocol" || code.startsWith("ERR_HTTP2_")) onCut(why);
-      });
-      const { resets } = limits;
-      const mayReset = createAllowance({
-        // All streams that a client may have can time out together.
-        get burst() {
-          return Math.min(resets.burst, 2 * allowance.allowed);
-        },
-        perSecond: resets.perSecond,
-      });
-      const mayPing = createAllowance(limits.pings);
-      session.on("ping", () => mayPing() || cut("ping_flood"));
-      const maySet = createAllowance(limits.settings);
-      session.on("remoteSettings", () => maySet() || cut("settings_flood"));
     },
-    /** Cuts a session for another reason. */
-    cut(session: ServerHttp2Session, reason: Cut): void {
-      guarded.get(session)?.cut(reason);
-    },
+    of: (session: ServerHttp2Session) => guarded.get(session),
     /** Closes the sessions without an open stream. */
     closeIdle(): void {
-      for (const [session, { allowance }] of guarded) if (allowance.open === 0) session.close();
+      for (const [session, { open }] of guarded) if (open.size === 0) session.close();
     },
     /** Closes all sessions: each ends with its last stream. */
     close(): void {
@@ -92,4 +46,104 @@ export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut) {
       clearInterval(sweep);
     },
   };
+}
+
+/**
+ * Guards one session. Its stream limit rises as its client proves that it uses its streams. Otherwise
+ * a client could open a thousand at once, leave them unfinished or unread, be cut, and connect again.
+ * Each stream that ended well allows one more, and each stream that is still read after a while two
+ * more. Clients queue calls until they may open them. So a connection in use soon reaches its
+ * maximum, a client that reconnects with a thousand watches has all of them open within a few
+ * seconds, and a flood stays at the first limit.
+ */
+function guardSession(
+  session: ServerHttp2Session,
+  socket: Socket,
+  limits: ConnectionLimits,
+  onCut: OnCut,
+) {
+  const { maxConcurrentStreams, resets } = limits;
+  const first = firstAllowance(limits);
+  const open = new UnderWay<{ readonly stream: ServerHttp2Stream; readonly sinceMs: number }>();
+  let allowed = first;
+  let endedWell = 0;
+  let why: Cut = "protocol";
+  let overSinceMs: number | undefined;
+  const closeWhenIdle = () => setTimeout(() => session.close(), limits.idleTimeoutMs);
+  let idle = closeWhenIdle();
+  const mayReset = createAllowance({
+    // All streams that a client may have can time out together.
+    get burst() {
+      return Math.min(resets.burst, 2 * allowed);
+    },
+    perSecond: resets.perSecond,
+  });
+  const mayPing = createAllowance(limits.pings);
+  const maySet = createAllowance(limits.settings);
+
+  const { ending } = ageConnection(limits, socket, () => session.close());
+  keepAlive(session, socket, limits);
+  session.on("stream", (stream) => {
+    clearTimeout(idle);
+    const member = open.add({ stream, sinceMs: performance.now() });
+    stream.on("close", () => {
+      member.leave();
+      if (open.size === 0 && !session.closed) idle = closeWhenIdle();
+      if (stream.rstCode === constants.NGHTTP2_NO_ERROR) {
+        endedWell += 1;
+        raise(first + endedWell);
+      } else if (!mayReset()) cut("reset_flood");
+    });
+  });
+  session.on("ping", () => mayPing() || cut("ping_flood"));
+  session.on("remoteSettings", () => maySet() || cut("settings_flood"));
+  session.on("close", () => clearTimeout(idle));
+  // `error` is also emitted when the client breaks the connection, which is no cut.
+  session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
+    if (why !== "protocol" || code.startsWith("ERR_HTTP2_")) onCut(why);
+  });
+
+  function raise(to: number): void {
+    const next = Math.min(to, maxConcurrentStreams);
+    const isStep = next - allowed >= first || (next === maxConcurrentStreams && next > allowed);
+    // A client that has not acknowledged the last SETTINGS gets no further ones.
+    if (!isStep || session.destroyed || session.closed || session.pendingSettingsAck) return;
+    allowed = next;
+    session.settings({ maxConcurrentStreams: next });
+  }
+
+  /** Cuts the session, also for other reasons than those here. */
+  function cut(reason: Cut): void {
+    if (session.destroyed) return;
+    why = reason;
+    session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  /** Raises the limit for streams that the client reads; cuts a connection that was closed. */
+  function review(): void {
+    const nowMs = performance.now();
+    if (open.size >= allowed / 2 && allowed < maxConcurrentStreams) {
+      let proven = 0;
+      for (const { stream, sinceMs } of open) {
+        if (sinceMs < nowMs - provenAfterMs && isRead(stream)) proven += 1;
+      }
+      raise(first + endedWell + roomOfProven * proven);
+    }
+    if (!session.destroyed && !(session.closed && open.size === 0)) return;
+    overSinceMs ??= nowMs;
+    if (nowMs - overSinceMs < limits.lingerMs) return;
+    onCut("lingering");
+    socket.destroy();
+  }
+
+  return { open, ending, cut, review };
+}
+
+/** How long a stream must be open before it counts as read, and how many more it then allows. */
+const provenAfterMs = 500;
+const roomOfProven = 2;
+
+/** Whether a stream's request is complete and its response has begun and is read. */
+function isRead(stream: ServerHttp2Stream): boolean {
+  return stream.readableEnded && stream.headersSent && stream.writableLength === 0;
 }

@@ -2,15 +2,10 @@ import { requireScope } from "../core/authorize.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
+import { isBidi, type OpenCall, type ServiceCall } from "./methods.ts";
 import { plainMessage } from "./protocols.ts";
 import { decodeUnusual, messageOfQuery, messagesOf, receiveBody } from "./request-body.ts";
-import {
-  type ArrivedCall,
-  isBidi,
-  type OpenCall,
-  type ServedCall,
-  type ServiceCall,
-} from "./served-call.ts";
+import type { ArrivedCall, ServedCall } from "./served-call.ts";
 
 /**
  * Takes the steps from a call's headers to its result: identify, receive, decode, run the use case.
@@ -27,7 +22,7 @@ export async function resultOf(
   const isUnary = method.method.methodKind === "unary";
   let call: ServiceCall | OpenCall = served;
   if (!method.isOpen) {
-    const caller = await options.identify(served);
+    const caller = await options.identify({ header: (name) => served.header(name) });
     call = served.identified(caller, hooks);
     // The headers of a stream leave before its result is there.
     if (!isUnary) served.setRateLimit();

@@ -1,13 +1,64 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { Call } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind } from "../net/admission.ts";
+import { type ConnectionLimits, defaultConnectionLimits } from "../net/connection-limits.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { maxTimerMs } from "../net/timer.ts";
-import type { RpcLimits } from "./limits.ts";
-import { compressions } from "./protocols.ts";
-import type { ServedMethod } from "./served-call.ts";
+import { compressions, type Granted } from "./protocols.ts";
+
+/** Limits of the rpc listener, its connections and calls. */
+export type RpcLimits = Readonly<typeof defaultLimits> & ConnectionLimits;
+
+export const defaultLimits = {
+  ...defaultConnectionLimits,
+  /** Largest request message, in bytes, before and after decompression. */
+  readMaxBytes: 1024 * 1024,
+  /**
+   * Longest that a stream lasts that needs no credentials, in milliseconds. A client opens the next
+   * watch of health at once, and may count the server as unhealthy until then.
+   */
+  openStreamMs: 3_600_000,
+};
+
+/** A method, and the function that implements it. */
+export interface ServedMethod extends Granted {
+  readonly method: DescMethod;
+  readonly requestPath: string;
+  readonly allowedMethods: readonly string[];
+  /**
+   * Whether it needs no credentials, as those of health and reflection. Nothing is compressed for
+   * it, and its calls are recorded at debug level only.
+   */
+  readonly isOpen: boolean;
+  /** Longest that its calls last, whatever their time-outs, in milliseconds. */
+  readonly lastsMs: number;
+  /** How its calls are admitted. */
+  readonly kind: CallKind;
+  /** Largest request message, in bytes, before and after decompression. */
+  readonly readMaxBytes: number;
+  /** Takes a stream of requests instead if the method does (`isBidi`). */
+  readonly run: (
+    request: Message | AsyncIterable<Message>,
+    call: ServiceCall | OpenCall,
+  ) => unknown;
+}
+
+/** Whether a method takes a stream of requests. */
+export function isBidi({ method }: Pick<ServedMethod, "method">): boolean {
+  return method.methodKind === "bidi_streaming";
+}
+
+/** The call of an identified caller, as the services get it. */
+export interface ServiceCall extends Call {
+  /** Of a stream: writes a message without an event, unless the answer's buffer is full. */
+  readonly beat?: () => void;
+}
+
+/** A call of a method that needs no credentials. */
+export type OpenCall = Pick<Call, "signal">;
 
 /** A service, and the functions that implement its methods. */
 export type Implemented = readonly [DescService, object];

@@ -16,7 +16,8 @@ import { intakeLimits } from "../net/intake-limits.ts";
 import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { compressionNotNamed } from "./errors.ts";
-import type { ArrivedCall, ServedMethod } from "./served-call.ts";
+import type { ServedMethod } from "./methods.ts";
+import type { ArrivedCall } from "./served-call.ts";
 
 /**
  * The whole body of a call whose caller is known, to be decoded in this turn of the event loop: one

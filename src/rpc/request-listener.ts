@@ -5,8 +5,9 @@ import { overloaded } from "../net/overloaded.ts";
 import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { toConnectError } from "./errors.ts";
+import { isBidi, type ServedMethod } from "./methods.ts";
 import { anyProtocolOf, askedBy, askedTimeoutMs, failureOf, type Protocol } from "./protocols.ts";
-import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
+import type { ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
 import { serveUnary } from "./unary-path.ts";
 
@@ -84,18 +85,18 @@ export function createRequestListener(options: ListenerOptions): (head: RequestH
  * function counts one until its request is over; it returns false if that would be too many.
  */
 function limitOpenStreams(maxConnections: number = 10_000): (head: RequestHead) => boolean {
-  const ofConnection = new WeakMap<object, number>();
+  const ofConnection = oncePer((_: object) => ({ open: 0 }));
   // Each keeps its connection from counting as idle: they may hold but a share of the connections.
   const most = Math.min(1_000, Math.max(1, Math.floor(maxConnections / 10)));
   let all = 0;
 
   return ({ connection, onClose }) => {
-    const count = ofConnection.get(connection) ?? 0;
-    if (count >= openStreamsPerConnection || all >= most) return false;
-    ofConnection.set(connection, count + 1);
+    const own = ofConnection(connection);
+    if (own.open >= openStreamsPerConnection || all >= most) return false;
+    own.open += 1;
     all += 1;
     onClose(() => {
-      ofConnection.set(connection, (ofConnection.get(connection) ?? 1) - 1);
+      own.open -= 1;
       all -= 1;
     });
     return true;

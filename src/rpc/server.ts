@@ -2,8 +2,7 @@ import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createOnePort, type Tls } from "../net/one-port.ts";
-import { defaultLimits, type RpcLimits } from "./limits.ts";
-import { methodsOf } from "./methods.ts";
+import { defaultLimits, methodsOf, type RpcLimits } from "./methods.ts";
 import { createRequestListener } from "./request-listener.ts";
 import type { ServingOptions } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
@@ -17,30 +16,10 @@ export interface RpcServerOptions extends Omit<ServingOptions, "limits" | "under
   readonly limits?: Partial<RpcLimits>;
 }
 
-/** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2. */
-export interface RpcServer {
-  /** Resolves with the port once connections are accepted; port 0 takes a free one. */
-  listen(host: string, port: number): Promise<{ port: number }>;
-  /** Sets the status that `grpc.health.v1.Health` reports from now on. */
-  setServing(serving: boolean): void;
-  /** Uses these PEM texts for new connections from now on. */
-  renewTls(tls: Tls): void;
-  /**
-   * Directs callers to other replicas: health reports NOT_SERVING, and HTTP/1.1 connections close
-   * after their next response. All calls are still served.
-   */
-  announceDrain(): void;
-  /**
-   * Accepts no further connections and lets calls in flight finish. Resolves when all have, at the
-   * latest after `timeoutMs`: calls that are left after nine tenths of it end with UNAVAILABLE, and
-   * at its end all connections are cut. Live streams end when the core ends them.
-   */
-  drain(timeoutMs: number): Promise<void>;
-  /** Cuts everything at once. */
-  close(): void;
-}
+export type RpcServer = ReturnType<typeof createRpcServer>;
 
-export function createRpcServer(options: RpcServerOptions): RpcServer {
+/** The RPC edge: Connect, gRPC and gRPC-Web on one port, over HTTP/1.1 and HTTP/2. */
+export function createRpcServer(options: RpcServerOptions) {
   const { core, admission, intake, report } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const all = [...services, Health, ...reflectionServices];
@@ -68,23 +47,32 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   }
 
   return {
-    listen: port.listen,
-    setServing: health.setServing,
+    acceptor: port.acceptor,
     renewTls: port.renewTls,
-    announceDrain() {
-      health.setServing(false);
+    /**
+     * Directs callers to other replicas: health reports NOT_SERVING, and HTTP/1.1 connections close
+     * after their next response. All calls are still served.
+     */
+    announceDrain(): void {
+      health.announceDrain();
       port.endKeepAlive();
     },
-    async drain(timeoutMs) {
+    /**
+     * Accepts no further connections and lets calls in flight finish. Resolves when all have, at the
+     * latest after `timeoutMs`: calls that are left after nine tenths of it end with UNAVAILABLE, and
+     * at its end all connections are cut. Live streams end when the core ends them.
+     */
+    async drain(timeoutMs: number): Promise<void> {
       health.shutDown();
       // The last tenth of the time is for the error responses of the calls that are cut.
       const cut = setTimeout(cutCalls, timeoutMs * 0.9);
-      const end = setTimeout(() => port.destroy(), timeoutMs);
+      const end = setTimeout(port.destroy, timeoutMs);
       await port.drain();
       clearTimeout(cut);
       clearTimeout(end);
     },
-    close() {
+    /** Cuts everything at once. */
+    close(): void {
       health.shutDown();
       cutCalls();
       port.destroy();

@@ -12,14 +12,9 @@ import type { RequestHead } from "../net/request-head.ts";
 import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
+import { isBidi, type ServiceCall } from "./methods.ts";
 import { envelope, envelopeHeaders, type Protocol } from "./protocols.ts";
-import {
-  type AnswerHeaders,
-  type ArrivedCall,
-  isBidi,
-  ServedCall,
-  type ServiceCall,
-} from "./served-call.ts";
+import { type AnswerHeaders, type ArrivedCall, ServedCall } from "./served-call.ts";
 
 /**
  * Serves a stream: a POST of one message, as for a watch, or of several, answered by a stream of

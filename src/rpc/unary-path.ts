@@ -4,13 +4,9 @@ import { turnEnd } from "../net/turn-end.ts";
 import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
+import type { ServedMethod } from "./methods.ts";
 import { failureOf, successOf } from "./protocols.ts";
-import {
-  type AnswerHeaders,
-  type ArrivedCall,
-  ServedCall,
-  type ServedMethod,
-} from "./served-call.ts";
+import { type AnswerHeaders, type ArrivedCall, ServedCall } from "./served-call.ts";
 
 /**
  * Serves a unary call of Connect, gRPC or gRPC-Web: run, encode, record, answer. Connect's own
@@ -34,7 +30,7 @@ export async function serveUnary(arrived: ArrivedCall): Promise<void> {
   slot.leave();
   served.setRateLimit();
   served.end(failure);
-  const language = method.isOpen ? undefined : served.get("accept-language");
+  const language = method.isOpen ? undefined : served.header("accept-language");
   const answer = failure
     ? failureOf(protocol, toConnectError(failure, language), headers)
     : successOf(protocol, output, headers, compression);

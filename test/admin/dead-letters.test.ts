@@ -37,7 +37,7 @@ test("find returns what list shows of a letter, its body and the masked text", a
   const secret = (await find('{"cvv":"941","note":"4111 1111 1111 1111"}'))?.text;
   assert.equal(secret, '{\n  "cvv": "[redacted]",\n  "note": "4111 11** **** 1111"\n}');
   assert.equal((await letters.find("shop", "l-1", undefined))?.body, undefined);
-  const page = await letters.list({ account: "shop", limit: 10, newestFirst: false });
+  const page = await letters.list("shop", { limit: 10, order: "oldest" });
   assert.deepEqual([page.dead_letters[0], page.total], [view, 2]);
   assert.equal((await find(""))?.text, "", "an empty body is a text");
   const bytes = await find(Uint8Array.of(0xff, 0xfe));

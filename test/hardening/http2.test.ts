@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import type { RpcLimits } from "../../src/rpc/limits.ts";
+import type { RpcLimits } from "../../src/rpc/methods.ts";
 import { openStreamsPerConnection } from "../../src/rpc/request-listener.ts";
 import { openIntake } from "../net/open-intake.ts";
 import { getPaymentPath, held, http2Call, known, type Started, start } from "../rpc/start.ts";

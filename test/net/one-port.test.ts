@@ -277,6 +277,7 @@ test("a port that is taken is an error and does not end the process", async () =
   const second = createOnePort({
     ...{ listener() {}, limits: defaultConnectionLimits, intake: openIntake() },
   });
-  await assert.rejects(second.listen("127.0.0.1", started.port), { code: "EADDRINUSE" });
+  second.acceptor.listen(started.port, "127.0.0.1");
+  await assert.rejects(once(second.acceptor, "listening"), { code: "EADDRINUSE" });
   second.destroy();
 });

@@ -27,11 +27,8 @@ async function cutInEachTurn(t: import("node:test").TestContext, isShared: boole
     begun += 1;
     if (begun === count) server.emit("begun");
   });
-  const inlet = {
-    budget: intake.budget,
-    readTurns: isShared ? intake.readTurns : new ReadTurns(),
-  };
-  limitHttp1(server, {}, inlet, () => {});
+  limitHttp1(server, {}, intake.budget, () => {});
+  if (isShared) server.on("connection", (socket) => intake.readTurns.add(socket));
   const port = await listen(server);
   const sockets = Array.from({ length: count }, () => net.connect(port, "127.0.0.1"));
   t.after(() => {

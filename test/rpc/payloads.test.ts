@@ -4,8 +4,9 @@ import http from "node:http";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import type { Identify } from "../../src/auth/identify.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { defaultLimits } from "../../src/rpc/limits.ts";
+import { defaultLimits } from "../../src/rpc/methods.ts";
 import { ask } from "../ask.ts";
 import { openIntake } from "../net/open-intake.ts";
 import { until } from "../until.ts";
@@ -57,8 +58,8 @@ test("compressed messages that come together take no more memory than they hold"
 test("a body that nobody takes is let go of when its call is over", async () => {
   const intake = openIntake();
   const waiting: (() => void)[] = [];
-  const identify = async (headers: Pick<Headers, "get">) => {
-    if (headers.get("authorization") === "later") await new Promise<void>((r) => waiting.push(r));
+  const identify: Identify = async ({ header }) => {
+    if (header("authorization") === "later") await new Promise<void>((r) => waiting.push(r));
     throw new GatewayError("UNAUTHENTICATED", "nobody");
   };
   await using started = await start(answers, { intake, identify });

@@ -12,11 +12,11 @@ import {
   gzipSync,
 } from "node:zlib";
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { Identify } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
-import type { RpcLimits } from "../../src/rpc/limits.ts";
-import type { Identify } from "../../src/rpc/served-call.ts";
+import type { RpcLimits } from "../../src/rpc/methods.ts";
 import { caller, envelope, type Started, start } from "./start.ts";
 
 /*
@@ -46,8 +46,8 @@ export interface Came {
   readonly trailers: Record<string, string>;
 }
 
-const identify: Identify = async (headers) => {
-  const shown = headers.get("authorization");
+const identify: Identify = async ({ header }) => {
+  const shown = header("authorization");
   if (shown === "nobody") {
     throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
   }

@@ -4,11 +4,11 @@ import http2 from "node:http2";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { Code, createClient } from "@connectrpc/connect";
+import type { Credentials, Identify } from "../../src/auth/identify.ts";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { type Arrival, createAdmission } from "../../src/net/admission.ts";
-import type { Identify } from "../../src/rpc/served-call.ts";
 import {
   answers,
   caller,
@@ -34,9 +34,9 @@ function aborted(signal: AbortSignal): Promise<unknown> {
 
 for (const { protocol, httpVersion, name } of wires) {
   test(`the core receives the caller, key, id and deadline of a call by ${name}`, async () => {
-    const seen: Pick<Headers, "get">[] = [];
-    const identify: Identify = async (headers) => {
-      seen.push(headers);
+    const seen: Credentials[] = [];
+    const identify: Identify = async (credentials) => {
+      seen.push(credentials);
       return caller;
     };
     await using started = await start(answers, { identify });
@@ -54,7 +54,7 @@ for (const { protocol, httpVersion, name } of wires) {
       },
     );
     const call = started.calls[0]?.call;
-    assert.equal(seen[0]?.get("authorization"), "Bearer k");
+    assert.equal(seen[0]?.header("authorization"), "Bearer k");
     assert.equal(call?.caller, caller);
     assert.equal(call?.idempotencyKey, "once");
     assert.equal(call?.requestId, "trace-1");

@@ -25,6 +25,7 @@ import { createRpcServer, type RpcServer, type RpcServerOptions } from "../../sr
 import { services } from "../../src/rpc/services/routes.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { listen } from "../listen.ts";
 
 /** A certificate that only tests trust, and its key. */
 export const testTls = {
@@ -115,7 +116,7 @@ export async function start(
     ...(tls && { tls: testTls }),
     ...others,
   });
-  const { port } = await server.listen("127.0.0.1", 0);
+  const port = await listen(server.acceptor);
   const url = `${tls ? "https" : "http"}://127.0.0.1:${port}`;
   const sessions: Http2SessionManager[] = [];
 

@@ -10,13 +10,7 @@ import type { Edge } from "../edge.ts";
 import { limits } from "../limits.ts";
 import { type DrainTimes, SocketDrain } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
-import {
-  type Arriving,
-  countArriving,
-  inTurn,
-  limitSocket,
-  socketLimits,
-} from "./websocket-limits.ts";
+import { countArriving, inTurn, limitSocket, socketLimits } from "./websocket-limits.ts";
 import { createProtocol } from "./websocket-protocol.ts";
 
 /**
@@ -39,18 +33,6 @@ export function serveWebSockets(
     handleProtocols,
   });
   const drain = new SocketDrain(sockets.clients);
-  /** What arrives on each socket. */
-  const arriving = new WeakMap<WebSocket, Arriving>();
-  // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
-  // all the operations that a socket may have: beyond the budget those that hold most are cut.
-  const stopWatching = intake.budget.watch({
-    writers: sockets.clients,
-    bytesOf: (socket) => socket.bufferedAmount + (arriving.get(socket)?.bytes ?? 0),
-    cut(socket) {
-      onCut("unread_memory");
-      socket.terminate();
-    },
-  });
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const status = refusal(request);
@@ -82,10 +64,18 @@ export function serveWebSockets(
 
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
     const track = drain.add(socket);
-    const ofSocket = countArriving(socket, stream);
-    arriving.set(socket, ofSocket);
+    const arriving = countArriving(socket, stream);
+    // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
+    // all the operations that a socket may have: beyond the budget those that hold most are cut.
+    const watched = intake.budget.watch({
+      bytes: () => socket.bufferedAmount + arriving.bytes,
+      cut() {
+        onCut("unread_memory");
+        socket.terminate();
+      },
+    });
     limitSocket(socket, onCut);
-    const session = openSession({ socket, stream, request, onCaller: ofSocket.takeLarge });
+    const session = openSession({ socket, stream, request, onCaller: arriving.takeLarge });
     const handleInTurn = inTurn(socket, stream, intake, session.handle);
     socket.on("message", (data) => {
       const handled = handleInTurn(String(data)).catch((error) => {
@@ -96,14 +86,16 @@ export function serveWebSockets(
       track(handled);
     });
     socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
-    socket.once("close", () => leaveInTurn(session.closed));
+    socket.once("close", () => {
+      watched.leave();
+      leaveInTurn(session.closed);
+    });
   }
 
   server.on("upgrade", onUpgrade);
   return async (times) => {
     // Upgrades are still answered: Node would leave one on an open connection to nobody.
     await drain.drain(times);
-    stopWatching();
     sockets.close();
   };
 }

@@ -3,7 +3,7 @@ import type { Call } from "../../core/core.ts";
 import { errorOfAbort } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { ownHeartbeat } from "../../live/heartbeats.ts";
-import type { ServiceCall } from "../served-call.ts";
+import type { ServiceCall } from "../methods.ts";
 
 /**
  * Turns a watch into the messages of a streaming method. It throws after the call's signal has

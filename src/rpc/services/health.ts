@@ -5,21 +5,13 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
 import { spreadOverTurns } from "../../net/spread-over-turns.ts";
-import type { OpenCall } from "../served-call.ts";
+import type { OpenCall } from "../methods.ts";
 import type { Implementation } from "./routes.ts";
-
-export interface HealthStatus {
-  readonly service: Implementation<typeof Health, OpenCall>;
-  /** Sets the status that all methods report from now on, for the server and for each service. */
-  setServing(serving: boolean): void;
-  /** Reports NOT_SERVING for good: watches receive it and then end with UNAVAILABLE. */
-  shutDown(): void;
-}
 
 /**
  * `grpc.health.v1.Health` for the given services and, as the empty name, for the server itself.
  */
-export function createHealth(services: readonly DescService[]): HealthStatus {
+export function createHealth(services: readonly DescService[]) {
   const names = ["", ...services.map((service) => service.typeName)];
   const known = new Set(names);
   /** Watches that wait for a change. */
@@ -28,7 +20,7 @@ export function createHealth(services: readonly DescService[]): HealthStatus {
   let serving = true;
   let down = false;
 
-  const current = () => (serving && !down ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
+  const current = () => (serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
 
   return {
     service: {
@@ -54,12 +46,15 @@ export function createHealth(services: readonly DescService[]): HealthStatus {
           }
         }
       },
-    },
-    setServing(value) {
-      serving = value;
+    } satisfies Implementation<typeof Health, OpenCall>,
+    /** Reports NOT_SERVING from now on, for the server and for each service. */
+    announceDrain(): void {
+      serving = false;
       wakeAll();
     },
-    shutDown() {
+    /** The same; watches end with UNAVAILABLE. */
+    shutDown(): void {
+      serving = false;
       down = true;
       wakeAll();
     },

@@ -21,8 +21,8 @@ import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/refl
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import { withImports } from "../../model/contract.ts";
 import { turnOf } from "../../net/overloaded.ts";
-import type { Implemented } from "../methods.ts";
-import type { OpenCall, ServingOptions } from "../served-call.ts";
+import type { Implemented, OpenCall } from "../methods.ts";
+import type { ServingOptions } from "../served-call.ts";
 import type { Implementation } from "./routes.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
@@ -99,18 +99,12 @@ export function createAnswers(
       (type) => type.kind === "extension" && type.extendee.typeName === typeName,
     ) as DescExtension[];
   const names = services.map((service) => ({ name: service.typeName }));
-  const encoded = new Map<DescFile, ReflectionResponse>();
-
-  function fileAnswer(file: DescFile | undefined): ReflectionResponse {
-    if (!file) return failure(Code.NotFound, "not found");
-    let answer = encoded.get(file);
-    if (!answer) {
-      const fileDescriptorProto = withImports([file]).map(bytesOf);
-      answer = { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
-      encoded.set(file, answer);
-    }
-    return answer;
-  }
+  const encoded = oncePer((file: DescFile): ReflectionResponse => {
+    const fileDescriptorProto = withImports([file]).map(bytesOf);
+    return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+  });
+  const fileAnswer = (file: DescFile | undefined) =>
+    file ? encoded(file) : failure(Code.NotFound, "not found");
 
   return (question) => {
     switch (question.case) {

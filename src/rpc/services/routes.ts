@@ -7,7 +7,7 @@ import { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
-import type { ServiceCall } from "../served-call.ts";
+import type { ServiceCall } from "../methods.ts";
 import { eventStream } from "./event-stream.ts";
 
 /** The functions that implement a service, by its methods. */
