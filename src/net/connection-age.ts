@@ -1,4 +1,3 @@
-import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { GatewayError } from "../errors.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
@@ -45,33 +44,4 @@ function tooOld(): GatewayError {
     "the connection has reached its maximum age: resume from the last cursor",
     { reason: "CONNECTION_AGE", retryAfterMs: 0 },
   );
-}
-
-/**
- * Checks a session by PING, and cuts it if its peer has vanished without closing it. TCP alone
- * would notice only when data is sent to the peer, and then only after minutes.
- *
- * A session that either side has closed (GOAWAY) while streams are open is checked in any case, by
- * SETTINGS: Node sends no more PINGs on it. nghttp2 reads no more of it once its peer breaks the
- * protocol, and Node then hears neither of that nor of the peer's end.
- */
-export function keepAlive(session: Http2Session, socket: Socket, limits: ConnectionLimits): void {
-  const { keepAliveIntervalMs, keepAliveTimeoutMs, idleTimeoutMs } = limits;
-  const intervalMs = keepAliveIntervalMs || idleTimeoutMs;
-
-  function ask(): void {
-    if (session.destroyed) return;
-    // Closing only the session would wait for unsent data, which the peer no longer takes.
-    cancel = startTimer(keepAliveTimeoutMs, () => socket.destroy());
-    const answered = () => {
-      cancel();
-      if (!session.destroyed) cancel = startTimer(intervalMs, ask);
-    };
-    if (session.closed) session.settings({}, answered);
-    // `ping` returns false while too many PINGs are unanswered: try again after the next interval.
-    else if (keepAliveIntervalMs === 0 || !session.ping(answered)) answered();
-  }
-
-  let cancel = startTimer(intervalMs, ask);
-  session.on("close", () => cancel());
 }

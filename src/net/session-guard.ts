@@ -2,7 +2,7 @@ import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node
 import type { Socket } from "node:net";
 import { UnderWay } from "../collections/under-way.ts";
 import { createAllowance } from "./allowance.ts";
-import { ageConnection, keepAlive } from "./connection-age.ts";
+import { ageConnection } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import type { Cut, OnCut } from "./cut.ts";
 
@@ -18,6 +18,12 @@ export function firstAllowance(limits: ConnectionLimits): number {
  * number of PINGs and SETTINGS if the client reads the answers, they have no time-out for a client
  * that only connects, or that sends headers without end, and they wait for ever until a client closes
  * a connection that they closed. PINGs do not keep a session open.
+ *
+ * A peer that has vanished without closing its connection is found by PING: TCP alone would notice
+ * only when data is sent to the peer, and then only after minutes. A session that either side has
+ * closed (GOAWAY) while streams are open is checked in any case, by SETTINGS: Node sends no more
+ * PINGs on it. nghttp2 reads no more of it once its peer breaks the protocol, and Node then hears
+ * neither of that nor of the peer's end.
  */
 export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut) {
   const guarded = new Map<ServerHttp2Session, ReturnType<typeof guardSession>>();
@@ -25,7 +31,7 @@ export function createSessionGuard(limits: ConnectionLimits, onCut: OnCut) {
     () => {
       for (const { review } of guarded.values()) review();
     },
-    Math.min(limits.lingerMs, 1_000),
+    Math.min(limits.lingerMs, limits.idleTimeoutMs, limits.keepAliveTimeoutMs, 1_000),
   ).unref();
 
   return {
@@ -62,15 +68,17 @@ function guardSession(
   limits: ConnectionLimits,
   onCut: OnCut,
 ) {
-  const { maxConcurrentStreams, resets } = limits;
+  const { maxConcurrentStreams, resets, keepAliveIntervalMs } = limits;
   const first = firstAllowance(limits);
   const open = new UnderWay<{ readonly stream: ServerHttp2Stream; readonly sinceMs: number }>();
   let allowed = first;
   let endedWell = 0;
   let why: Cut = "protocol";
+  let idleSinceMs = performance.now();
   let overSinceMs: number | undefined;
-  const closeWhenIdle = () => setTimeout(() => session.close(), limits.idleTimeoutMs);
-  let idle = closeWhenIdle();
+  /** When the peer was last known to be there, and when it was asked since. */
+  let heardMs = idleSinceMs;
+  let askedMs: number | undefined;
   const mayReset = createAllowance({
     // All streams that a client may have can time out together.
     get burst() {
@@ -82,13 +90,11 @@ function guardSession(
   const maySet = createAllowance(limits.settings);
 
   const { ending } = ageConnection(limits, socket, () => session.close());
-  keepAlive(session, socket, limits);
   session.on("stream", (stream) => {
-    clearTimeout(idle);
     const member = open.add({ stream, sinceMs: performance.now() });
     stream.on("close", () => {
       member.leave();
-      if (open.size === 0 && !session.closed) idle = closeWhenIdle();
+      idleSinceMs = performance.now();
       if (stream.rstCode === constants.NGHTTP2_NO_ERROR) {
         endedWell += 1;
         raise(first + endedWell);
@@ -97,7 +103,6 @@ function guardSession(
   });
   session.on("ping", () => mayPing() || cut("ping_flood"));
   session.on("remoteSettings", () => maySet() || cut("settings_flood"));
-  session.on("close", () => clearTimeout(idle));
   // `error` is also emitted when the client breaks the connection, which is no cut.
   session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
     if (why !== "protocol" || code.startsWith("ERR_HTTP2_")) onCut(why);
@@ -119,9 +124,33 @@ function guardSession(
     session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
-  /** Raises the limit for streams that the client reads; cuts a connection that was closed. */
+  function heard(): void {
+    askedMs = undefined;
+    heardMs = performance.now();
+  }
+
+  /** Asks whether the peer is there, and cuts its connection if it has not answered. */
+  function checkPeer(nowMs: number): void {
+    if (session.destroyed) return;
+    if (askedMs !== undefined) {
+      // Closing only the session would wait for unsent data, which the peer no longer takes.
+      if (nowMs - askedMs >= limits.keepAliveTimeoutMs) socket.destroy();
+    } else if (nowMs - heardMs >= (keepAliveIntervalMs || limits.idleTimeoutMs)) {
+      askedMs = nowMs;
+      if (session.closed) session.settings({}, heard);
+      // `ping` returns false while too many PINGs are unanswered: try again after the next interval.
+      else if (keepAliveIntervalMs === 0 || !session.ping(heard)) heard();
+    }
+  }
+
+  /**
+   * Closes the session if it is idle, and cuts a connection that was closed or whose peer has
+   * vanished; raises the limit for streams that the client reads.
+   */
   function review(): void {
     const nowMs = performance.now();
+    checkPeer(nowMs);
+    if (open.size === 0 && nowMs - idleSinceMs >= limits.idleTimeoutMs) session.close();
     if (open.size >= allowed / 2 && allowed < maxConcurrentStreams) {
       let proven = 0;
       for (const { stream, sinceMs } of open) {
