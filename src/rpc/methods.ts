@@ -60,15 +60,14 @@ export interface ServiceCall extends Call {
 /** A call of a method that needs no credentials. */
 export type OpenCall = Pick<Call, "signal">;
 
-/** A service, and the functions that implement its methods. */
-export type Implemented = readonly [DescService, object];
-
 /**
  * The methods of a service.
+ * @param implementation the functions that implement them
  * @param isOpen whether they need no credentials
  */
 export function methodsOf(
-  [service, implementation]: Implemented,
+  service: DescService,
+  implementation: object,
   isOpen: boolean,
   { maxUnaryTimeoutMs, readMaxBytes: ofContract, openStreamMs }: RpcLimits,
 ): readonly ServedMethod[] {

@@ -27,9 +27,9 @@ export function createRpcServer(options: RpcServerOptions) {
   const reflection = createReflection(all, { admission, report });
   const implemented = implementation(core);
   const methods = [
-    ...services.flatMap((service) => methodsOf([service, implemented], false, limits)),
-    ...methodsOf([Health, health.service], true, limits),
-    ...reflection.flatMap((service) => methodsOf(service, true, limits)),
+    ...services.flatMap((service) => methodsOf(service, implemented, false, limits)),
+    ...methodsOf(Health, health.service, true, limits),
+    ...reflectionServices.flatMap((service) => methodsOf(service, reflection, true, limits)),
   ];
   const underWay = new UnderWay<AbortController>();
   const port = createOnePort({

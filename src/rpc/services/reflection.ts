@@ -21,11 +21,14 @@ import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/refl
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import { withImports } from "../../model/contract.ts";
 import { turnOf } from "../../net/overloaded.ts";
-import type { Implemented, OpenCall } from "../methods.ts";
+import type { OpenCall } from "../methods.ts";
 import type { ServingOptions } from "../served-call.ts";
 import type { Implementation } from "./routes.ts";
 
-/** The services of server reflection: both versions, since tools differ in which they ask first. */
+/**
+ * The services of server reflection: both versions, since tools differ in which they ask first. They
+ * differ only in the name of their package.
+ */
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
 
 /** Most questions on one stream: more than the files and symbols that a tool asks for. */
@@ -40,15 +43,9 @@ type Options = Pick<ServingOptions, "admission" | "report">;
 export function createReflection(
   services: readonly DescService[],
   options: Options,
-): Implemented[] {
+): Implementation<typeof ServerReflection, OpenCall> {
   const answerOf = createAnswers(services);
-  // The two versions differ only in the name of their package.
-  return reflectionServices.map((service) => [
-    service,
-    {
-      serverReflectionInfo: (requests, call) => answers(requests, call, answerOf, options),
-    } satisfies Implementation<typeof ServerReflection, OpenCall>,
-  ]);
+  return { serverReflectionInfo: (requests, call) => answers(requests, call, answerOf, options) };
 }
 
 async function* answers(
@@ -59,7 +56,10 @@ async function* answers(
 ) {
   let questions = 0;
   for await (const request of requests) {
-    if (++questions > maxQuestions) throw tooMany();
+    if (++questions > maxQuestions) {
+      const message = `a stream takes at most ${maxQuestions} questions: open another`;
+      throw new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_QUESTIONS" });
+    }
     const slot = await turnOf(admission, "other", call, () =>
       report("refused", { listener: "rpc", kind: "other" }),
     );
@@ -71,14 +71,6 @@ async function* answers(
       slot.leave();
     }
   }
-}
-
-function tooMany(): GatewayError {
-  return new GatewayError(
-    "RESOURCE_EXHAUSTED",
-    `a stream takes at most ${maxQuestions} questions: open another`,
-    { reason: "TOO_MANY_QUESTIONS" },
-  );
 }
 
 type ReflectionResponse = NonNullable<
