@@ -160,13 +160,11 @@ export function headOfHttp2(
     send({ status, headers: answerHeaders, body: content, trailers }) {
       if (!stream.readableEnded) body.discard();
       if (stream.closed || stream.destroyed) return;
-      const options = trailers === undefined ? {} : { waitForTrailers: true };
-      if (trailers !== undefined) {
-        stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
-      }
+      const waitForTrailers = trailers !== undefined;
+      if (trailers) stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
       // gRPC clients read headers as trailers only if these headers end the stream.
-      const endStream = content.length === 0 && trailers === undefined;
-      stream.respond({ ":status": status, ...answerHeaders }, { ...options, endStream });
+      const endStream = content.length === 0 && !waitForTrailers;
+      stream.respond({ ":status": status, ...answerHeaders }, { waitForTrailers, endStream });
       if (!endStream) stream.end(content);
       stream.once("finish", () => endRequest(stream));
     },

@@ -11,17 +11,16 @@ import type { ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
 import { serveUnary } from "./unary-path.ts";
 
-export interface ListenerOptions extends ServingOptions {
-  readonly methods: readonly ServedMethod[];
-}
-
 /**
  * Passes requests to the methods that they name, as calls: each is admitted in its turn, or refused
  * before any work on it. No request can make it throw: an unknown path gets 404.
  */
-export function createRequestListener(options: ListenerOptions): (head: RequestHead) => void {
+export function createRequestListener(
+  options: ServingOptions,
+  served: readonly ServedMethod[],
+): (head: RequestHead) => void {
   const { admission, misdirection, tracing, log, report } = options;
-  const methods = new Map(options.methods.map((method) => [method.requestPath, method]));
+  const methods = new Map(served.map((method) => [method.requestPath, method]));
   const takesOpenStream = limitOpenStreams(options.limits.maxConnections);
   const refuse = createRefusal(overloaded());
 
@@ -156,10 +155,10 @@ function endWith(head: RequestHead, span: Span): void {
 /** Starts the call's span; the call record adds the outcome. */
 function startSpan(
   tracing: Tracing,
-  { method: { name, parent } }: ServedMethod,
+  { method: { parent }, requestPath }: ServedMethod,
   { headers, httpVersion }: RequestHead,
 ): Span {
-  const method = `${parent.typeName}/${name}`;
+  const method = requestPath.slice(1);
   const grpc = headers["content-type"]?.startsWith("application/grpc");
   return tracing.start(method, {
     kind: "server",

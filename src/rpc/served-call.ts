@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { DescMethod } from "@bufbuild/protobuf";
 import type { Caller } from "../auth/caller.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
@@ -56,7 +55,7 @@ export interface ArrivedCall {
  * their answers. By its headers the caller is identified.
  */
 export class ServedCall {
-  readonly #method: DescMethod;
+  readonly #method: ServedMethod;
   readonly #protocol: Protocol["name"];
   readonly #requestId: string;
   readonly #startedMs = performance.now();
@@ -68,7 +67,6 @@ export class ServedCall {
   readonly #options: ServingOptions;
   #answerHeaders: AnswerHeaders;
   readonly #deadlineMs: number | undefined;
-  readonly #isOpen: boolean;
   readonly #controller = new AbortController();
   readonly #member: Member<AbortController>;
   #timer: NodeJS.Timeout | undefined;
@@ -77,23 +75,20 @@ export class ServedCall {
   readonly #onEnding = () => this.#controller.abort(this.#ending?.reason);
   #headers: IncomingHttpHeaders | undefined;
 
-  constructor(
-    { head, method: { method, isOpen, lastsMs }, asked, options }: ArrivedCall,
-    answerHeaders: AnswerHeaders,
-  ) {
+  constructor({ head, method, asked, options }: ArrivedCall, answerHeaders: AnswerHeaders) {
     const { timeoutMs, protocol } = asked;
     this.#method = method;
     this.#protocol = protocol.name;
     this.#options = options;
-    this.#isOpen = isOpen;
     this.#headers = head.headers;
     this.#answerHeaders = answerHeaders;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     this.#member = options.underWay.add(this.#controller);
-    this.#ending = method.methodKind === "unary" ? undefined : head.ending;
-    this.#limit(head, lastsMs, timeoutMs);
+    const { methodKind, parent, name } = method.method;
+    this.#ending = methodKind === "unary" ? undefined : head.ending;
+    this.#limit(head, method.lastsMs, timeoutMs);
     this.#requestId = requestIdOf(this.header(requestIdHeader));
-    options.report("rpcBegan", { service: method.parent.typeName, method: method.name });
+    options.report("rpcBegan", { service: parent.typeName, method: name });
     answerHeaders["cache-control"] = "no-store";
     answerHeaders[requestIdHeader] = this.#requestId;
   }
@@ -154,7 +149,7 @@ export class ServedCall {
   setRateLimit(): void {
     if (!this.#call) return;
     try {
-      const isMoney = moneyKindOf(this.#method) !== undefined;
+      const isMoney = moneyKindOf(this.#method.method) !== undefined;
       const budget = this.#options.core.rateLimit(this.#call);
       Object.assign(this.#answerHeaders, rateLimitHeaders(budget, isMoney));
     } catch {
@@ -174,7 +169,11 @@ export class ServedCall {
       this.#answerHeaders["www-authenticate"] = "Bearer";
     }
     return toGatewayError(error, this.signal, (unknown) => {
-      const about = { requestId: this.#requestId, method: this.#path, err: unknown };
+      const about = {
+        requestId: this.#requestId,
+        method: this.#method.requestPath.slice(1),
+        err: unknown,
+      };
       this.#options.log.error(about, "unexpected error");
     });
   }
@@ -187,7 +186,8 @@ export class ServedCall {
     const { log, report } = this.#options;
     const protocol = this.#protocol;
     const span = this.#span;
-    const { name, parent, methodKind } = this.#method;
+    const { method, isOpen, requestPath } = this.#method;
+    const { name, parent, methodKind } = method;
     const unary = methodKind === "unary";
     // A unary call may succeed after its caller has left; a stream that does is not complete.
     const isWhole = unary || !this.signal.aborted;
@@ -201,7 +201,7 @@ export class ServedCall {
     });
     if (span) endSpan(span, protocol, code, isCallersMistake);
     const entry = {
-      method: this.#path,
+      method: requestPath.slice(1),
       code,
       ...(reason !== undefined && { reason }),
       durationMs: Math.round(durationMs * 1000) / 1000,
@@ -212,12 +212,8 @@ export class ServedCall {
       protocol,
     };
     if (code === "INTERNAL" && !isCallersMistake) log.error(entry, "rpc");
-    else if (this.#isOpen) log.debug(entry, "rpc");
+    else if (isOpen) log.debug(entry, "rpc");
     else log.info(entry, "rpc");
-  }
-
-  get #path(): string {
-    return `${this.#method.parent.typeName}/${this.#method.name}`;
   }
 }
 

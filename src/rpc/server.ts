@@ -33,7 +33,7 @@ export function createRpcServer(options: RpcServerOptions) {
   ];
   const underWay = new UnderWay<AbortController>();
   const port = createOnePort({
-    listener: createRequestListener({ ...options, limits, methods, underWay }),
+    listener: createRequestListener({ ...options, limits, underWay }, methods),
     limits,
     intake,
     onCut: (limit) => report("cut", { listener: "rpc", limit }),

@@ -172,9 +172,8 @@ class StreamAnswer {
   }
 }
 
-function isOver(outlet: Outlet): boolean {
-  const isWritten = outlet instanceof ServerResponse && outlet.writableFinished;
-  return isWritten || outlet.destroyed;
+function isOver({ writableFinished, destroyed }: Outlet): boolean {
+  return writableFinished || destroyed;
 }
 
 function resetCode(error: Error): number {

@@ -13,7 +13,8 @@ import {
 } from "../../src/net/request-head.ts";
 import { noReport } from "../../src/report.ts";
 import { defaultLimits, type ServedMethod } from "../../src/rpc/methods.ts";
-import { createRequestListener, type ListenerOptions } from "../../src/rpc/request-listener.ts";
+import { createRequestListener } from "../../src/rpc/request-listener.ts";
+import type { ServingOptions } from "../../src/rpc/served-call.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { ask } from "../ask.ts";
@@ -33,13 +34,13 @@ function broken() {
       throw new Error("broken while handling 4111111111111111");
     },
   };
-  const options: Partial<ListenerOptions> = {
-    methods: [method as unknown as ServedMethod],
+  const options: Partial<ServingOptions> = {
     admission: createAdmission({ maxCalls: undefined }),
     limits: defaultLimits,
     ...{ log, tracing: noTracing, report: noReport },
   };
-  return { listener: createRequestListener(options as ListenerOptions), errors };
+  const methods = [method as unknown as ServedMethod];
+  return { listener: createRequestListener(options as ServingOptions, methods), errors };
 }
 
 type Listener = ReturnType<typeof createRequestListener>;
