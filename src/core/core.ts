@@ -69,7 +69,7 @@ export interface PayoutAnswer {
 }
 
 /** One page of a list. Each `cursor` is a page token: of a page that begins behind it. */
-interface Page<Edge> {
+export interface Page<Edge> {
   readonly edges: readonly Edge[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;

@@ -1,6 +1,7 @@
-import { create, toJsonString } from "@bufbuild/protobuf";
+import { create, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
 import type { Call, Core, History, Listing } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import {
   type ListEventsRequest,
@@ -35,16 +36,6 @@ import { type KindName, kindNamed } from "../model/kinds.ts";
 /** Which page of a list is asked for. */
 export type PageRequest = Pick<ListEventsRequest, "pageSize" | "pageToken" | "newestFirst">;
 
-/** Which page of the payments or payouts that are known is asked for. */
-export interface ListRequest extends PageRequest {
-  readonly states: never[];
-  readonly needsOperator?: boolean;
-  readonly firstSeenAfter?: Instant;
-  readonly firstSeenBefore?: Instant;
-}
-
-type Instant = { readonly seconds: bigint; readonly nanos: number };
-
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
 
@@ -58,11 +49,15 @@ export interface State {
   readonly needsOperator?: boolean;
 }
 
-/** The reads of one operation, each made only once. They reject with the core's errors. */
+/**
+ * The reads of one operation, each made only once: one that is done, failed or in progress is not
+ * made again. They reject with the core's errors.
+ */
 export class Loaders {
   readonly #core: Core;
   readonly #call: Call;
-  readonly #read = createMemory();
+  /** All reads, by what they ask for. Created at the first one. */
+  #reads: DataLoader<Read, unknown, string> | undefined;
 
   constructor(core: Core, call: Call) {
     this.#core = core;
@@ -104,7 +99,7 @@ export class Loaders {
   }
 
   /** One page, each as `payment` returns it. */
-  payments(asked: ListRequest): Promise<Listing<Payment>> {
+  payments(asked: MessageInitShape<typeof ListPaymentsRequestSchema>): Promise<Listing<Payment>> {
     const request = create(ListPaymentsRequestSchema, asked);
     return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
       const page = await this.#core.listPayments(request, this.#call);
@@ -113,7 +108,7 @@ export class Loaders {
   }
 
   /** One page; each as the gateway knows it, without asking the service as `payout` does. */
-  payouts(asked: ListRequest): Promise<Listing<Payout>> {
+  payouts(asked: MessageInitShape<typeof ListPayoutsRequestSchema>): Promise<Listing<Payout>> {
     const request = create(ListPayoutsRequestSchema, asked);
     return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
       const page = await this.#core.listPayouts(request, this.#call);
@@ -167,6 +162,26 @@ export class Loaders {
     const externalId = externalIdOf(resource);
     if (operations || !externalId) return operations ?? [];
     return notesOf(await this.payment(externalId)).operations ?? [];
+  }
+
+  /** Not batched with others, since the upstream has no request for several at once. */
+  #read<Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>): Promise<Value> {
+    this.#reads ??= new DataLoader<Read, unknown, string>(readAll, {
+      cacheKeyFn: ({ id }) => id,
+      // Do not wait for more reads: they would not be sent together.
+      batchScheduleFn: queueMicrotask,
+    });
+    return this.#reads.load({ id: JSON.stringify([kind, key]), read }) as Promise<Value>;
+  }
+}
+
+/** The result of a read, or null if it fails with NOT_FOUND. @throws its other errors */
+export async function orNull<Value>(read: Promise<Value>): Promise<Value | null> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "NOT_FOUND") return null;
+    throw error;
   }
 }
 
@@ -235,29 +250,6 @@ interface Notes {
 interface Read {
   readonly id: string;
   readonly read: () => Promise<unknown>;
-}
-
-type Memory = <Value>(
-  kind: string,
-  key: readonly unknown[],
-  read: () => Promise<Value>,
-) => Promise<Value>;
-
-/**
- * Caches all reads of an operation in one DataLoader, which is created at the first read: a read
- * that is done, failed or in progress is not made again. Reads are not batched, since the upstream
- * has no request for several at once.
- */
-function createMemory(): Memory {
-  let loader: DataLoader<Read, unknown, string> | undefined;
-  return <Value>(kind: string, key: readonly unknown[], read: () => Promise<Value>) => {
-    loader ??= new DataLoader<Read, unknown, string>(readAll, {
-      cacheKeyFn: ({ id }) => id,
-      // Do not wait for more reads: they would not be sent together.
-      batchScheduleFn: queueMicrotask,
-    });
-    return loader.load({ id: JSON.stringify([kind, key]), read }) as Promise<Value>;
-  };
 }
 
 /** DataLoader takes an error among the values for that of its read. */

@@ -1,7 +1,4 @@
-import {
-  DeactivateSubscriptionRequestSchema,
-  UpdateSubscriptionRequestSchema,
-} from "../../gen/payments/v1/subscription_service_pb.ts";
+import { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
 import { builder } from "./builder.ts";
 import { mutation } from "./mutation.ts";
 
@@ -19,16 +16,14 @@ const SubscriptionMessage = builder
     }),
   });
 
-mutation("updateSubscription", {
+mutation(SubscriptionService.method.updateSubscription, {
   description: "Turns the automatic renewal of a customer's billing subscription on or off.",
-  request: UpdateSubscriptionRequestSchema,
   success: SubscriptionMessage,
   run: (core, request, call) => core.updateSubscription(request, call),
 });
 
-mutation("deactivateSubscription", {
+mutation(SubscriptionService.method.deactivateSubscription, {
   description: "Deactivates a customer's billing subscription.",
-  request: DeactivateSubscriptionRequestSchema,
   success: SubscriptionMessage,
   run: (core, request, call) => core.deactivateSubscription(request, call),
 });

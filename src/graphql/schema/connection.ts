@@ -1,3 +1,4 @@
+import type { Listing, Page } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
 import type { PageRequest } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
@@ -6,19 +7,8 @@ import { builder } from "./builder.ts";
 const maxPage = 100;
 const defaultPage = 20;
 
-/** A page of a list. */
-export interface Connection<Node> {
-  readonly edges: readonly Edge<Node>[];
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
-  /** Default: the cursor of the last edge. */
-  readonly endCursor?: string | undefined;
-}
-
-interface Edge<Node> {
-  readonly cursor: string;
-  readonly node: Node;
-}
+type Edge<Node> = Pick<Listing<Node>["edges"][number], "cursor" | "node">;
+type Connection<Node> = Page<Edge<Node>>;
 
 const PageInfo = builder.objectRef<Connection<unknown>>("PageInfo").implement({
   description: "Where a page stands in its list, by the Relay specification.",

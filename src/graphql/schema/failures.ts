@@ -1,13 +1,10 @@
 import { type FieldViolation, GatewayError } from "../../errors.ts";
-import { ErrorTypeSchema } from "../../gen/payments/v1/error_pb.ts";
-import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
+import { UpstreamErrorSchema } from "../../gen/payments/v1/error_pb.ts";
 import { userMessage } from "../../upstream/user-message.ts";
 import { codeOf, mappings, retryAfterSeconds } from "../errors.ts";
 import { graphqlSpelling, messageOf, spelled } from "../field-names.ts";
-import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
-import { enumRef, knownValue } from "./enums.ts";
-import { messageRef } from "./message-type.ts";
+import { messageFields } from "./message-type.ts";
 
 /** The error types of a mutation's result. */
 export type FailureName =
@@ -16,15 +13,19 @@ export type FailureName =
   | "OutcomeUnknownError"
   | "InvalidInputError";
 
-/** A rejected or failed mutation, reported in its result rather than in `errors`. */
+/**
+ * A rejected or failed mutation, reported in its result rather than in `errors`. It has the fields
+ * of the payments service's Error object, if there is one.
+ */
 export class Failure {
-  readonly type: FailureName;
+  readonly typeName: FailureName;
   readonly error: GatewayError;
   /** The rejected fields, by their paths in the GraphQL input. */
   readonly fields: readonly FieldViolation[];
 
-  constructor(type: FailureName, error: GatewayError, fields: readonly FieldViolation[]) {
-    this.type = type;
+  constructor(typeName: FailureName, error: GatewayError, fields: readonly FieldViolation[]) {
+    Object.assign(this, error.details.upstream);
+    this.typeName = typeName;
     this.error = error;
     this.fields = fields;
   }
@@ -40,14 +41,14 @@ export function failureOf(
   toPath: (path: string) => string = (path) => path,
 ): Failure | undefined {
   if (!(thrown instanceof GatewayError)) return undefined;
-  const type = failureName(thrown);
+  const typeName = failureName(thrown);
   const fields = spelled(thrown.details.fields ?? [], graphqlSpelling, toPath);
-  return type && new Failure(type, thrown, fields);
+  return typeName && new Failure(typeName, thrown, fields);
 }
 
 /** The code of a failure in metrics and logs, in the form of `extensions.code`. */
-export function failureCode({ type, error }: Failure): string {
-  return type === "OutcomeUnknownError" ? "OUTCOME_UNKNOWN" : codeOf(error);
+export function failureCode({ typeName, error }: Failure): string {
+  return typeName === "OutcomeUnknownError" ? "OUTCOME_UNKNOWN" : codeOf(error);
 }
 
 function failureName({ code, details }: GatewayError): FailureName | undefined {
@@ -60,7 +61,7 @@ function failureName({ code, details }: GatewayError): FailureName | undefined {
 
 const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
   description: "Why a mutation did not do what it was asked to.",
-  resolveType: (failure) => failure.type,
+  resolveType: ({ typeName }) => typeName,
   fields: (t) => ({
     message: t.string({
       description: "Human-readable text, for developers rather than customers.",
@@ -87,46 +88,20 @@ const userMessageField = (t: FailureFields) => ({
   }),
 });
 
-/** Fields from the Error object of the payments service, null if the failure has none. */
-const serviceFields = (t: FailureFields) => ({
-  code: t.string({
-    description:
-      "One of the service's error codes, such as `insufficient_funds`. An open set: new ones may " +
-      "appear. Null where the service did not answer with one.",
-    resolve: ({ error }) => error.details.upstream?.code,
-  }),
-  errorId: t.string({
-    description: "Identifier of this occurrence: give it to the service's support.",
-    resolve: ({ error }) => error.details.upstream?.errorId,
-  }),
-});
+/** The `code` and `errorId` of the payments service, null if it did not answer with an error. */
+const serviceFields = (t: FailureFields) =>
+  messageFields(t, UpstreamErrorSchema, {
+    omit: [...notShown, "type", "param", "paymentId", "unrecognized"],
+  });
+
+const notShown = ["message", "httpStatus"] as const;
 
 const PaymentServiceError = builder.objectRef<Failure>("PaymentServiceError").implement({
   description: "The payments service answered with an error.",
   interfaces: [ErrorInterface],
   fields: (t) => ({
     ...userMessageField(t),
-    ...serviceFields(t),
-    type: t.field({
-      description: "The kind of problem.",
-      type: enumRef(ErrorTypeSchema),
-      resolve: ({ error }) => knownValue(ErrorTypeSchema, error.details.upstream?.type),
-    }),
-    unrecognized: t.field({
-      description: "A type that this schema does not know: `type` is null then.",
-      extensions: { listSize: 1 } satisfies CostExtensions,
-      type: [messageRef(UnrecognizedValueSchema)] as never,
-      nullable: false,
-      resolve: ({ error }) => (error.details.upstream?.unrecognized ?? []) as never,
-    }),
-    param: t.string({
-      description: "Name of the offending parameter, as the service has it.",
-      resolve: ({ error }) => error.details.upstream?.param,
-    }),
-    paymentId: t.string({
-      description: "The payment that the error is about.",
-      resolve: ({ error }) => error.details.upstream?.paymentId,
-    }),
+    ...messageFields(t, UpstreamErrorSchema, { omit: notShown }),
     retryable: t.boolean({
       description: "Whether the very same call may succeed later.",
       nullable: false,

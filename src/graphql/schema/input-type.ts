@@ -5,8 +5,8 @@ import {
   getExtension,
   getOption,
   hasExtension,
-  ScalarType,
 } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import {
   field as fieldRules,
   oneof as oneofRules,
@@ -19,6 +19,7 @@ import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef } from "./enums.ts";
 import { isHidden, nestsOneof } from "./input.ts";
+import { scalarName } from "./message-type.ts";
 
 /**
  * Defines the GraphQL input type of a message, and of all messages in it. Fields, their comments,
@@ -73,7 +74,7 @@ function define(desc: DescMessage): InputRef {
     return oneofField(oneof, defineInput(details, oneof, members, true));
   });
   const plain = fields.filter((field) => !field.oneof).map(inputField);
-  return defineInput(name, desc, [...plain, ...oneofs], false);
+  return defineInput(name, desc, [...plain, ...oneofs]);
 }
 
 /** `CreatePaymentRequest` becomes `CreatePaymentInput`, `Card` becomes `CardInput`. */
@@ -89,14 +90,15 @@ interface InputField {
   readonly description: string;
 }
 
-function defineInput(
+/** Defines an input type. @param what its description, or whose comment describes it */
+export function defineInput(
   name: string,
-  desc: DescMessage | DescOneof,
+  what: string | DescMessage | DescOneof,
   fields: readonly InputField[],
-  isOneOf: boolean,
+  isOneOf = false,
 ) {
   return builder.inputType(name, {
-    description: descriptions[name] ?? describe(desc),
+    description: descriptions[name] ?? (typeof what === "string" ? what : describe(what)),
     isOneOf,
     fields: (t) =>
       Object.fromEntries(
@@ -106,18 +108,20 @@ function defineInput(
   });
 }
 
-function inputField(field: DescField): InputField {
-  const type = field.message
-    ? inputType(field.message)
-    : field.enum
-      ? enumRef(field.enum)
-      : scalarName(field);
+/** The field of an input type, as the proto has it. */
+export function inputField(field: DescField): InputField {
   return {
     name: field.localName,
-    type: field.fieldKind === "list" ? [type] : type,
+    type: field.fieldKind === "list" ? [typeOf(field)] : typeOf(field),
     required: isRequired(field),
     description: describe(field),
   };
+}
+
+function typeOf(field: DescField): unknown {
+  if (field.message?.typeName === TimestampSchema.typeName) return "DateTime";
+  if (field.message) return inputType(field.message);
+  return field.enum ? enumRef(field.enum) : scalarOf(field);
 }
 
 function oneofField(oneof: DescOneof, type: InputRef): InputField {
@@ -130,21 +134,11 @@ function isRequired(field: DescField): boolean {
   return getOption(field, fieldRules).required && field.message?.name !== "CustomerIdentity";
 }
 
-function scalarName(field: DescField): string {
-  switch (field.scalar) {
-    case ScalarType.STRING: {
-      // The type of the argument externalId, so that one variable serves both.
-      if (field.name === "external_id") return "ID";
-      const { type } = getOption(field, fieldRules);
-      return type.case === "string" ? formatName(type.value) : "String";
-    }
-    case ScalarType.BOOL:
-      return "Boolean";
-    case ScalarType.INT32:
-      return "Int";
-    default:
-      throw new Error(`no GraphQL input type of ${field}`);
-  }
+function scalarOf(field: DescField): string {
+  // The type of the argument externalId, so that one variable serves both.
+  if (field.name === "external_id") return "ID";
+  const { type } = getOption(field, fieldRules);
+  return type.case === "string" ? formatName(type.value) : scalarName(field);
 }
 
 function formatName(rules: StringRules): string {

@@ -1,32 +1,44 @@
 import type { DescEnum, DescField } from "@bufbuild/protobuf";
 import type { Listing } from "../../core/core.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
+import type {
+  GetPaymentResponseSchema,
+  ListPaymentsRequestSchema,
+} from "../../gen/payments/v1/payment_service_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
+import type {
+  GetPayoutResponseSchema,
+  ListPayoutsRequestSchema,
+} from "../../gen/payments/v1/payout_service_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
-import { externalIdOf, stateOf } from "../loaders.ts";
+import { externalIdOf, orNull, stateOf } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
-import type { PaymentEventConnection } from "./event.ts";
-import { orNull } from "./link.ts";
+import type { PaymentEvent } from "./event.ts";
+import { defineInput, inputField } from "./input-type.ts";
+import { addWatch } from "./watch.ts";
 
 /** How payments and payouts differ, and what their types say in words of their own. */
 interface Known {
   readonly externalId: DescField;
-  readonly states: DescEnum;
-  /** Description of its state. */
-  readonly state: string;
-  /** Which calls move money for it. */
-  readonly moneyCall: string;
-  readonly events: typeof PaymentEventConnection;
+  /** What is told of it by RPC, and which of them a list can be limited to. */
+  readonly answer: typeof GetPaymentResponseSchema | typeof GetPayoutResponseSchema;
+  readonly filter: typeof ListPaymentsRequestSchema | typeof ListPayoutsRequestSchema;
+  /** The type of its events, and the description of their stream. */
+  readonly event: typeof PaymentEvent;
+  readonly watch: string;
   /** Description of the query field for one, and what that costs. */
   readonly one: string;
   readonly cost: number;
 }
 
-/** Adds what a payment and a payout have in common: fields, and the queries for one and for all. */
+/**
+ * Adds what a payment and a payout have in common: fields, the queries for one and for all, and the
+ * stream of its events.
+ */
 export function addKnownResource<Resource extends Payment | Payout>(
   kind: KindName,
   resource: ObjectType<Resource>,
@@ -45,12 +57,13 @@ export function addKnownResource<Resource extends Payment | Payout>(
     }),
   );
   addList(kind, node, known);
+  addWatch(kind, known.event, known.watch);
 }
 
 function addList(
   kind: KindName,
   node: ObjectType<Payment | Payout>,
-  { states: stateDesc }: Known,
+  { filter: { field } }: Known,
 ): void {
   const { name } = node;
   const { Connection, Edge } = connectionType(name, node, {
@@ -67,27 +80,12 @@ function addList(
       resolve: (edge) => (edge as Listing<Payment | Payout>["edges"][number]).firstSeenAt,
     }),
   );
-  const Filter = builder.inputType(`${name}Filter`, {
-    description: `Which ${kind}s: those for which all of this is true when the page is read.`,
-    fields: (t) => ({
-      states: t.field({
-        description: "Only those in one of these states. Default: all.",
-        type: [enumRef(stateDesc)] as never,
-      }),
-      needsOperator: t.boolean({
-        description:
-          "Only those that need an operator (true), or only the others (false). Default: all.",
-      }),
-      firstSeenAfter: t.field({
-        description: "Only those that were first heard of later than this.",
-        type: "DateTime",
-      }),
-      firstSeenBefore: t.field({
-        description: "Only those that were first heard of earlier than this.",
-        type: "DateTime",
-      }),
-    }),
-  });
+  const filters = [field.states, field.needsOperator, field.firstSeenAfter, field.firstSeenBefore];
+  const Filter = defineInput(
+    `${name}Filter`,
+    `Which ${kind}s: those for which all of this is true when the page is read.`,
+    filters.map(inputField),
+  );
   builder.queryField(`${kind}s`, (t) =>
     t.field({
       type: Connection,
@@ -106,16 +104,9 @@ function addList(
           "Begin with the one that was heard of last. Default: with the one that was heard of first.",
         ),
       },
-      resolve: (_, { filter, ...page }, { loaders }) => {
-        const { states, needsOperator, firstSeenAfter, firstSeenBefore } = filter ?? {};
-        return loaders[`${kind}s` as const]({
-          ...pageOf(page),
-          states: (states ?? []) as never[],
-          ...(typeof needsOperator === "boolean" && { needsOperator }),
-          ...(firstSeenAfter && { firstSeenAfter }),
-          ...(firstSeenBefore && { firstSeenBefore }),
-        });
-      },
+      // A filter's field that is null counts as absent.
+      resolve: (_, { filter, ...page }, { loaders }) =>
+        loaders[`${kind}s` as const]({ ...filter, ...pageOf(page) } as never),
     }),
   );
 }
@@ -123,8 +114,13 @@ function addList(
 function addFields(
   kind: KindName,
   node: ObjectType<Payment | Payout>,
-  { externalId, states, state, moneyCall, events }: Known,
+  { externalId, answer: { field }, event }: Known,
 ): void {
+  const states = field.state.enum as DescEnum;
+  const { Connection } = connectionType(event.name, event, {
+    ...{ all: `the events of a ${kind}`, one: `An event of the ${kind}`, rpc: "ListEvents" },
+    edges: "The events, in the order that was asked for.",
+  });
   builder.objectFields(node, (t) => ({
     externalId: t.string({
       description: describe(externalId),
@@ -132,28 +128,23 @@ function addFields(
       resolve: (resource) => externalIdOf(resource),
     }),
     state: t.field({
-      description: state,
+      description: describe(field.state),
       type: enumRef(states) as never,
       resolve: (resource) => knownValue(states, stateOf(resource)?.state) as never,
     }),
     cursor: t.string({
-      description:
-        `Give it to \`${kind}Updated\` as \`after\` to see all that comes after this state. Null when there ` +
-        "was no event yet.",
+      description: describe(field.cursor),
       resolve: (resource) => stateOf(resource)?.cursor || null,
     }),
     outcomeUnknown: t.boolean({
       description:
-        `${moneyCall} for this externalId is out and has no understood answer: the money may have ` +
-        `moved, whatever the state says. Told of ${kind}s that were read by \`${kind}\` or \`${kind}s\`, ` +
-        "else false.",
+        `${describe(field.outcomeUnknown)} Told of ${kind}s that were read by \`${kind}\` or ` +
+        `\`${kind}s\`, else false.`,
       nullable: false,
       resolve: (resource) => stateOf(resource)?.outcomeUnknown ?? false,
     }),
     needsOperator: t.boolean({
-      description:
-        `The gateway could not find out in time what became of the ${kind} or of such a call: look at ` +
-        "the payments service, by hand. Told as `outcomeUnknown` is.",
+      description: `${describe(field.needsOperator)} Told as \`outcomeUnknown\` is.`,
       nullable: false,
       resolve: (resource) => stateOf(resource)?.needsOperator ?? false,
     }),
@@ -167,7 +158,7 @@ function addFields(
       extensions: { listSize: pageLength } satisfies CostExtensions,
       // Nullable, so that a missing scope or an expired cursor does not fail the whole response.
       nullable: true,
-      type: events,
+      type: Connection,
       args: pageArgs(t.arg, "Begin with the newest event. Default: with the oldest."),
       resolve: (resource, args, { loaders }) =>
         loaders.of(resource).history(kind, externalIdOf(resource), pageOf(args)),

@@ -86,7 +86,7 @@ function messageField<Desc extends DescMessage>(
     case "message":
       return t.expose(name, { ...options, type: messageRef(field.message) });
     case "scalar":
-      return t.expose(name, { ...options, type: scalars[name] ?? scalarName(field.scalar) });
+      return t.expose(name, { ...options, type: scalars[name] ?? scalarName(field) });
     case "list": {
       if (field.listKind !== "message") break;
       const cost = { listSize: expectedListSize } satisfies CostExtensions;
@@ -117,17 +117,16 @@ export function messageRef(desc: DescMessage): unknown {
   return refs.get(desc.typeName) ?? messageType(desc);
 }
 
-function scalarName(scalar: ScalarType): string {
-  switch (scalar) {
-    case ScalarType.STRING:
-      return "String";
-    case ScalarType.BOOL:
-      return "Boolean";
-    case ScalarType.INT32:
-      return "Int";
-    case ScalarType.INT64:
-      return "BigInt";
-    default:
-      throw new Error(`no GraphQL type of the scalar ${scalar}`);
-  }
+/** The GraphQL type of a scalar field whose text has no format. */
+export function scalarName(field: DescField): string {
+  const name = field.scalar && scalarNames[field.scalar];
+  if (name === undefined) throw new Error(`no GraphQL type of ${field}`);
+  return name;
 }
+
+const scalarNames: Readonly<Partial<Record<ScalarType, string>>> = {
+  [ScalarType.STRING]: "String",
+  [ScalarType.BOOL]: "Boolean",
+  [ScalarType.INT32]: "Int",
+  [ScalarType.INT64]: "BigInt",
+};

@@ -1,4 +1,4 @@
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import type { ObjectRef } from "@pothos/core";
 import type { Call, Core } from "../../core/core.ts";
 import { isMoneyRequest } from "../../model/money-methods.ts";
@@ -10,8 +10,6 @@ import { inputType } from "./input-type.ts";
 
 export interface MutationOptions<Desc extends DescMessage, Success extends object> {
   readonly description: string;
-  /** The request message, from which the input type is made. */
-  readonly request: Desc;
   /** The type of a successful result. */
   readonly success: SuccessRef<Success>;
   run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
@@ -26,19 +24,19 @@ function withKey(call: Call, { idempotencyKey }: Readonly<Record<string, unknown
 type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
 
 /**
- * Adds a mutation with one `input`, whose result is the union `<Name>Result` of its success type
+ * Adds the mutation of a method, with one `input` made from its request, whose result is the union `<Name>Result` of its success type
  * and the error types.
  */
 export function mutation<Desc extends DescMessage, Success extends object>(
-  name: string,
-  { description, request, success, run }: MutationOptions<Desc, Success>,
+  method: DescMethodUnary<Desc>,
+  { description, success, run }: MutationOptions<Desc, Success>,
 ): void {
+  const { localName: name, input: request } = method;
   const isMoney = isMoneyRequest(request);
-  const resultName = `${name[0]?.toUpperCase()}${name.slice(1)}Result`;
-  const result = builder.unionType(resultName, {
+  const result = builder.unionType(`${method.name}Result`, {
     description: `What \`${name}\` answers: ${success.name}, or why not.`,
     types: [success, ...failureTypes] as (typeof failureTypes)[number][],
-    resolveType: (value) => (value instanceof Failure ? value.type : success.name),
+    resolveType: (value) => (value instanceof Failure ? value.typeName : success.name),
   });
   builder.mutationField(name, (t) =>
     t.field({

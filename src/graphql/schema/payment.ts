@@ -1,4 +1,4 @@
-import type { Core } from "../../core/core.ts";
+import type { PaymentAnswer } from "../../core/core.ts";
 import { OperationDetailsSchema, OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
 import {
   FeeSchema,
@@ -6,27 +6,24 @@ import {
   PaymentCustomerSchema,
   PaymentDetailsSchema,
   PaymentSchema,
-  PaymentStateSchema,
   PaymentStatus,
 } from "../../gen/payments/v1/payment_pb.ts";
 import {
-  ConfirmPaymentRequestSchema,
-  CreatePaymentRequestSchema,
-  CreateRecurrentPaymentRequestSchema,
-  type ResendCallbackRequest,
+  GetPaymentResponseSchema,
+  ListPaymentsRequestSchema,
+  PaymentService,
   ResendCallbackRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { declineMessage } from "../../upstream/user-message.ts";
-import { answered, externalIdOf } from "../loaders.ts";
+import { answered, externalIdOf, orNull } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { firstArg, pageLength, pageOf } from "./connection.ts";
-import { PaymentEvent, PaymentEventConnection } from "./event.ts";
+import { describe } from "./descriptions.ts";
+import { PaymentEvent } from "./event.ts";
 import { addKnownResource } from "./known-resource.ts";
-import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
-import { addWatch } from "./watch.ts";
 
 messageType(FeeSchema, { scalars: { amount: "Decimal" } });
 messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
@@ -36,10 +33,14 @@ const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount
 
 addKnownResource("payment", Payment, {
   externalId: PaymentSchema.field.externalId,
-  states: PaymentStateSchema,
-  state: "Is it paid? What all operations of the externalId amount to: show this.",
-  moneyCall: "A call that moves money",
-  events: PaymentEventConnection,
+  answer: GetPaymentResponseSchema,
+  filter: ListPaymentsRequestSchema,
+  event: PaymentEvent,
+  watch:
+    "The events of a payment, live. Without `after` the first one is the current state, if one is " +
+    "known; with it the stream goes on behind that event, without a gap and without a repeat. A " +
+    "stream that ends early ends with an error whose `extensions.resumeCursor` is the cursor to " +
+    "go on from; CURSOR_EXPIRED says that `after` is older than what is kept.",
   one:
     "The last state of a payment that the gateway knows, without asking the payments service: of " +
     "the successful attempt if there is one, else of the latest. Null when none is known; with " +
@@ -49,9 +50,7 @@ addKnownResource("payment", Payment, {
 
 builder.objectFields(Payment, (t) => ({
   operations: t.field({
-    description:
-      "What was done, in the order in which the gateway learned of it: attempts, confirmations, " +
-      "refunds. Of more than 100 failed ones the newest.",
+    description: describe(GetPaymentResponseSchema.field.operations),
     extensions: { listSize: 10 } satisfies CostExtensions,
     type: [OperationSummary],
     resolve: async (payment, _, { loaders }) => [...(await loaders.operationsOf(payment))],
@@ -102,72 +101,51 @@ builder.objectField(PaymentDetails, "userMessage", (t) =>
   }),
 );
 
-function paymentOf(
-  { payment, ...state }: Awaited<ReturnType<Core["createPayment"]>>,
+async function paymentOf(
+  answer: Promise<PaymentAnswer>,
   { externalId }: { readonly externalId: string },
 ) {
+  const { payment, ...state } = await answer;
   return answered(payment, externalId, state);
 }
 
-mutation("createPayment", {
+mutation(PaymentService.method.createPayment, {
   description:
     "Creates a payment. Any number of attempts may use the same externalId until one succeeds. A " +
     "decline is a `PaymentServiceError` or a `Payment` with the status FAILURE; the `action` of a " +
     "payment tells what the customer has to do next. `idempotencyKey` makes a repeat safe.",
-  request: CreatePaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call) => paymentOf(await core.createPayment(request, call), request),
+  run: (core, request, call) => paymentOf(core.createPayment(request, call), request),
 });
 
-mutation("createRecurrentPayment", {
+mutation(PaymentService.method.createRecurrentPayment, {
   description:
     "Charges the payer of an earlier payment again. `idempotencyKey` makes a repeat safe.",
-  request: CreateRecurrentPaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call) =>
-    paymentOf(await core.createRecurrentPayment(request, call), request),
+  run: (core, request, call) => paymentOf(core.createRecurrentPayment(request, call), request),
 });
 
-mutation("confirmPayment", {
+mutation(PaymentService.method.confirmPayment, {
   description:
     "Transfers the funds of a payment that was made with `confirm: false`. " +
     "`idempotencyKey` makes a repeat safe.",
-  request: ConfirmPaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call) => paymentOf(await core.confirmPayment(request, call), request),
+  run: (core, request, call) => paymentOf(core.confirmPayment(request, call), request),
 });
 
-const CallbackResent = builder
-  .objectRef<Pick<ResendCallbackRequest, "externalId">>("CallbackResent")
-  .implement({
-    description: "The payments service took the request; the callback follows.",
-    fields: (t) => ({
-      externalId: t.exposeString("externalId", {
-        description: "The payment's externalId.",
-        nullable: false,
-      }),
-    }),
-  });
-
-mutation("resendCallback", {
+mutation(PaymentService.method.resendCallback, {
   description:
     "Asks the payments service to send a payment's callback again. It comes to where it went before.",
-  request: ResendCallbackRequestSchema,
-  success: CallbackResent,
+  success: messageType(ResendCallbackRequestSchema, {
+    name: "CallbackResent",
+    description: "The payments service took the request; the callback follows.",
+    omit: ["operation"],
+  }),
   run: async (core, request, call) => {
     await core.resendCallback(request, call);
-    return { externalId: request.externalId };
+    return request;
   },
 });
-
-addWatch(
-  "payment",
-  PaymentEvent,
-  "The events of a payment, live. Without `after` the first one is the current state, if one is " +
-    "known; with it the stream goes on behind that event, without a gap and without a repeat. A " +
-    "stream that ends early ends with an error whose `extensions.resumeCursor` is the cursor to " +
-    "go on from; CURSOR_EXPIRED says that `after` is older than what is kept.",
-);
 
 messageType(OperationDetailsSchema, { scalars: { amount: "Decimal" } });
 const Operation = messageType(OperationSchema);

@@ -16,9 +16,8 @@ import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import { type KindName, kindNames } from "../../model/kinds.ts";
 import type { Context } from "../context.ts";
 import { limits } from "../limits.ts";
-import type { Loaders } from "../loaders.ts";
+import { type Loaders, orNull } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
-import { orNull } from "./link.ts";
 import { schema } from "./schema.ts";
 
 const readsByKind = schema.getQueryType()!.getFields();

@@ -5,14 +5,13 @@ import {
   WalletCardSchema,
   WalletItemSchema,
 } from "../../gen/payments/v1/wallet_pb.ts";
-import { DeleteWalletItemRequestSchema } from "../../gen/payments/v1/wallet_service_pb.ts";
+import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
 import type { Context } from "../context.ts";
-import { customerOf } from "../loaders.ts";
+import { customerOf, orNull } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";
-import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 
@@ -32,7 +31,10 @@ builder.objectField(WalletItem, "confirmation", (t) =>
   }),
 );
 
-const CustomerInput = inputType(CustomerIdentitySchema);
+const customer = {
+  description: "Whose. Left out by a caller whose token says it.",
+  type: inputType(CustomerIdentitySchema),
+};
 
 /** @throws GatewayError INVALID_ARGUMENT for a token in a URL, which is in the logs of proxies */
 function customerArg(given: object | null | undefined, { operation }: Pick<Context, "operation">) {
@@ -52,10 +54,7 @@ builder.queryField("walletItems", (t) =>
     type: [WalletItem],
     nullable: false,
     args: {
-      customer: t.arg({
-        description: "Whose. Left out by a caller whose token says it.",
-        type: CustomerInput,
-      }),
+      customer: t.arg(customer),
       optionId: t.arg.string({ description: "Passed on to the payments service as given." }),
     },
     resolve: (_, { customer, optionId }, context) =>
@@ -68,10 +67,7 @@ builder.queryField("walletConfirmation", (t) =>
     description: "A payment method of a customer's wallet with the state of its confirmation.",
     type: WalletItem,
     args: {
-      customer: t.arg({
-        description: "Whose. Left out by a caller whose token says it.",
-        type: CustomerInput,
-      }),
+      customer: t.arg(customer),
       optionId: t.arg.id({
         description: "Id of the payment method in the wallet.",
         required: true,
@@ -82,9 +78,8 @@ builder.queryField("walletConfirmation", (t) =>
   }),
 );
 
-mutation("deleteWalletItem", {
+mutation(WalletService.method.deleteWalletItem, {
   description: "Removes a payment method from a customer's wallet.",
-  request: DeleteWalletItemRequestSchema,
   success: messageType(DeletedWalletItemSchema, { scalars: { optionId: "UUID" } }),
   run: (core, request, call) => core.deleteWalletItem(request, call),
 });
