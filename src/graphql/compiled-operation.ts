@@ -23,6 +23,7 @@ import {
   isObjectType,
   Kind,
   locatedError,
+  type NamedTypeNode,
   type OperationDefinitionNode,
   responsePathAsArray,
   type SelectionNode,
@@ -202,9 +203,7 @@ class Compiler {
   }
 
   #applies(
-    {
-      typeCondition,
-    }: Pick<FragmentDefinitionNode, "typeCondition"> | { typeCondition?: undefined },
+    { typeCondition }: { readonly typeCondition?: NamedTypeNode | undefined },
     type: GraphQLObjectType,
   ): boolean {
     if (!typeCondition) return true;

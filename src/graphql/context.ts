@@ -1,5 +1,7 @@
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { Live } from "./live.ts";
 import { Loaders } from "./loaders.ts";
 import type { Operation } from "./operation.ts";
 
@@ -12,13 +14,20 @@ export interface Context {
   loaders: Loaders;
 }
 
-/** Default time limit of a query or mutation, in milliseconds. */
-export const operationTimeoutMs = 60_000;
-
 export function createContext(core: Core, caller: Caller, operation: Operation): Context {
   const call = callOf(caller, operation);
   operation.caller = caller;
   return { operation, core, call, loaders: new Loaders(core, call) };
+}
+
+/** Opens a stream in the core. */
+export type OpenStream = (core: Core, call: Call) => AsyncIterable<Event>;
+
+/** Makes the operation a live stream, which has no deadline. It is opened when it is first read. */
+export function createLive({ core, call, operation }: Context, open: OpenStream): Live {
+  operation.liftDeadline();
+  operation.live = new Live(call, operation.request.lastEventId, (call) => open(core, call));
+  return operation.live;
 }
 
 /** The operation as the core's `Call`. */

@@ -16,18 +16,12 @@ import { checkShape, tooComplex } from "./operation-shape.ts";
 import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
 import { RequestError } from "./request-error.ts";
 
-/** The operation that a request asks for, or the errors with which its document is refused. */
-export type FoundOperation =
-  | { readonly prepared: PreparedOperation; readonly errors?: undefined }
-  | { readonly prepared?: undefined; readonly errors: readonly GraphQLError[] };
-
 export interface DocumentsOptions {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   readonly formatError: (error: unknown) => GraphQLError;
-  /** Most bytes of documents, with what was compiled from them. */
-  readonly maxDocumentBytes?: number;
-  readonly maxRefusalBytes?: number;
+  /** Most bytes of documents, with what was compiled from them, and of refusals. */
+  readonly maxBytes?: number;
 }
 
 /**
@@ -38,33 +32,30 @@ export interface DocumentsOptions {
  */
 export class Documents {
   readonly #options: DocumentsOptions;
-  readonly #documents: BoundedMap<OperationOf>;
-  /** The errors as JSON, which holds on to nothing of the text that they quote. */
-  readonly #refusals: BoundedMap<string>;
+  /** Documents by their texts, refusals by the digests of theirs. */
+  readonly #kept = new ByAge<Kept>();
+  /** The estimated memory of everything that is kept. */
+  bytes = 0;
 
   constructor(options: DocumentsOptions) {
-    const { maxDocumentBytes = 32 * mebi, maxRefusalBytes = 4 * mebi } = options;
     this.#options = options;
-    this.#documents = new BoundedMap(maxDocumentBytes);
-    this.#refusals = new BoundedMap(maxRefusalBytes);
   }
 
-  /** @param name of the operation, if there are several */
-  find(text: string, name: string | null | undefined): FoundOperation {
+  /**
+   * The operation that a request asks for.
+   * @param name of the operation, if there are several
+   * @throws RequestError, or an AggregateError of all for which the document is refused
+   */
+  find(text: string, name: string | null | undefined): PreparedOperation {
     if (text.length > limits.documentLength) {
-      const what = `is longer than ${limits.documentLength} characters`;
-      return { errors: [ofDocument(tooComplex(what))] };
+      throw tooComplex(`is longer than ${limits.documentLength} characters`, true);
     }
-    const known =
-      this.#documents.get(text) ?? this.#refusals.get(digestOf(text)) ?? this.#add(text);
-    if (typeof known === "string") return { errors: errorsOf(text, known) };
+    const known = this.#get(text) ?? this.#get(digestOf(text)) ?? this.#add(text);
+    if (typeof known === "string") throw new AggregateError(errorsOf(text, known));
     const prepared = known(name);
-    return prepared ? { prepared } : { errors: [noSuchOperation()] };
-  }
-
-  /** The estimated memory of everything that is kept. */
-  get bytes(): number {
-    return this.#documents.bytes + this.#refusals.bytes;
+    if (prepared) return prepared;
+    const message = "Could not determine what operation to execute.";
+    throw new RequestError(message, "OPERATION_RESOLUTION_FAILURE");
   }
 
   /** A new document, or the errors with which it is refused, as JSON. */
@@ -76,30 +67,62 @@ export class Documents {
       checkShape(parsed, introspection);
       const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
       errors = validate(schema, parsed, undefined, options);
-      if (errors.length === 0) return this.#keep(text, parsed);
+      if (errors.length === 0) return this.#addValid(text, parsed);
       for (const { extensions } of errors) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
     } catch (error) {
       errors = [error as GraphQLError];
     }
-    const kept = errors.map(formatError).map(({ message, extensions, positions }): KeptError => {
-      return { message, extensions, positions };
+    const kept = errors.map(formatError).map(({ message, extensions: { code }, positions }) => {
+      return { message, code, positions };
     });
     const refusal = JSON.stringify(kept);
-    this.#refusals.set(digestOf(text), refusal, bytesPerEntry + 2 * refusal.length);
+    this.#keep(digestOf(text), refusal, bytesPerEntry + 2 * refusal.length);
     return refusal;
   }
 
-  /** Keeps a valid document. One with inline data is unlikely to be sent again, and is not kept. */
-  #keep(text: string, parsed: DocumentNode): OperationOf {
+  /** A document with inline data is unlikely to be sent again, and is not kept. */
+  #addValid(text: string, parsed: DocumentNode): OperationOf {
     const document = operationsOf(this.#options.schema, parsed, (fields) =>
-      this.#documents.grow(text, document, fields * bytesPerField),
+      this.#grow(text, document, fields * bytesPerField),
     );
     if (!hasData.test(text)) {
       const tokens = parsed.tokenCount ?? text.length;
-      this.#documents.set(text, document, 2 * text.length + tokens * bytesPerToken);
+      this.#keep(text, document, 2 * text.length + tokens * bytesPerToken);
     }
     return document;
   }
+
+  #get(key: string): Kept["known"] | undefined {
+    const kept = this.#kept.get(key);
+    if (kept) this.#kept.set(key, kept);
+    return kept?.known;
+  }
+
+  #keep(key: string, known: Kept["known"], bytes: number): void {
+    this.#kept.set(key, { known, bytes: 0 });
+    this.#grow(key, known, bytes);
+  }
+
+  /** Counts more bytes of what is known, if it is still kept. The oldest go beyond the maximum. */
+  #grow(key: string, known: Kept["known"], bytes: number): void {
+    const kept = this.#kept.get(key);
+    if (kept?.known !== known) return;
+    kept.bytes += bytes;
+    this.bytes += bytes;
+    const { maxBytes = 32 * 1024 * 1024 } = this.#options;
+    if (this.bytes <= maxBytes) return;
+    this.#kept.fromOldest((key, { bytes }) => {
+      this.#kept.delete(key);
+      this.bytes -= bytes;
+      return this.bytes > maxBytes;
+    });
+  }
+}
+
+interface Kept {
+  /** A refusal is its errors as JSON, which holds on to nothing of the text that they quote. */
+  readonly known: OperationOf | string;
+  bytes: number;
 }
 
 /** Finds an operation of a document; undefined if it has none of that name, or several. */
@@ -120,7 +143,6 @@ function operationsOf(
   };
 }
 
-const mebi = 1024 * 1024;
 /** Measured with Node 24 and rounded up; a test compares them with the heap. */
 const bytesPerToken = 400;
 const bytesPerField = 512;
@@ -129,31 +151,21 @@ const bytesPerEntry = 512;
 /** A string, a number with more digits than any `first`, or a comment, which may hold anything. */
 const hasData = /["#]|\d{4}/;
 
-/** The text itself may hold a card number: it is not kept. */
+/** The text itself may hold a card number: it is not kept. No document begins with a colon. */
 function digestOf(text: string): string {
-  return hash("sha256", text, "base64url");
+  return `:${hash("sha256", text, "base64url")}`;
 }
 
 /** What is kept of an error. */
-type KeptError = Pick<GraphQLError, "message" | "extensions" | "positions">;
+interface KeptError extends Pick<GraphQLError, "message" | "positions"> {
+  readonly code: string;
+}
 
 function errorsOf(text: string, refusal: string): RequestError[] {
-  return (JSON.parse(refusal) as KeptError[]).map(({ message, extensions, positions }) => {
+  return (JSON.parse(refusal) as KeptError[]).map(({ message, code, positions }) => {
     const where = positions && { source: new Source(text), positions };
-    const error = new RequestError(message, "", where);
-    return ofDocument(Object.assign(error, { extensions }));
+    return new RequestError(message, code, { ofGraphql: true, ...where });
   });
-}
-
-/** See `RequestErrorOptions.ofGraphql`. */
-function ofDocument(error: RequestError): RequestError {
-  const http = { status: 400, spec: true };
-  return Object.assign(error, { extensions: { ...error.extensions, http } });
-}
-
-function noSuchOperation(): RequestError {
-  const message = "Could not determine what operation to execute.";
-  return new RequestError(message, "OPERATION_RESOLUTION_FAILURE", { status: 400 });
 }
 
 /** @throws GraphQLError with OPERATION_TOO_COMPLEX for a document of too many tokens */
@@ -164,44 +176,5 @@ function parseShort(text: string): DocumentNode {
     const { message } = error as GraphQLError;
     if (!/contains more tha[nt] \d+ tokens/.test(message)) throw error;
     throw tooComplex(`has more than ${limits.tokens} tokens`);
-  }
-}
-
-/** Entries up to a number of bytes; those that were used the longest ago go first. */
-class BoundedMap<Value> {
-  readonly #max: number;
-  readonly #entries = new ByAge<{ readonly value: Value; bytes: number }>();
-  bytes = 0;
-
-  constructor(maxBytes: number) {
-    this.#max = maxBytes;
-  }
-
-  get(key: string): Value | undefined {
-    const entry = this.#entries.get(key);
-    if (entry) this.#entries.set(key, entry);
-    return entry?.value;
-  }
-
-  set(key: string, value: Value, bytes: number): void {
-    this.#add(bytes - (this.#entries.set(key, { value, bytes })?.bytes ?? 0));
-  }
-
-  /** Counts more bytes of an entry, if it still has this value. */
-  grow(key: string, value: Value, bytes: number): void {
-    const entry = this.#entries.get(key);
-    if (entry?.value !== value) return;
-    entry.bytes += bytes;
-    this.#add(bytes);
-  }
-
-  #add(bytes: number): void {
-    this.bytes += bytes;
-    if (this.bytes <= this.#max) return;
-    this.#entries.fromOldest((key, entry) => {
-      this.#entries.delete(key);
-      this.bytes -= entry.bytes;
-      return this.bytes > this.#max;
-    });
   }
 }

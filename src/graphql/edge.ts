@@ -1,44 +1,73 @@
 import type { GraphQLSchema } from "graphql";
 import type { Identify } from "../auth/identify.ts";
-import type { UnderWay } from "../collections/under-way.ts";
+import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
-import type { Heartbeats } from "../live/heartbeats.ts";
-import type { OnCut } from "../net/cut.ts";
-import type { Intake } from "../net/intake.ts";
-import type { Logger, Report } from "../report.ts";
-import type { Tracing } from "../telemetry/tracing/tracing.ts";
-import type { FormatError } from "./errors.ts";
-import type { Operations } from "./operations.ts";
-import type { Overload } from "./overload.ts";
-import type { DocumentParams } from "./trusted-documents.ts";
+import { Heartbeats } from "../live/heartbeats.ts";
+import { type Admission, createAdmission } from "../net/admission.ts";
+import type { Cut } from "../net/cut.ts";
+import { Intake } from "../net/intake.ts";
+import { type Logger, noReport, type Report } from "../report.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { createErrorFormatter } from "./errors.ts";
+import { createOperations } from "./operations.ts";
+import { createOverload } from "./overload.ts";
+import { schema as fullSchema } from "./schema/schema.ts";
+import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
-/** What the parts of this edge share. */
-export interface Edge {
+export interface EdgeOptions {
   readonly core: Core;
-  /** Default: the schema with which callers get secret fields too. */
-  readonly schema: GraphQLSchema;
-  readonly operations: Operations;
   readonly identify: Identify;
   readonly log: Logger;
   /** Default: nothing is reported. */
-  readonly report: Report;
+  readonly report?: Report;
   /** Default: nothing is traced. */
-  readonly tracing: Tracing;
-  readonly formatError: FormatError;
-  /** The text of the document that a request names. */
-  readonly documentOf: (params: DocumentParams) => string | undefined;
+  readonly tracing?: Tracing;
+  /** Turns GraphiQL off. */
+  readonly production: boolean;
+  /** Default: the schema with which callers get secret fields too. */
+  readonly schema?: GraphQLSchema;
+  /** Whether introspection works and errors suggest schema names. Default: not in production. */
+  readonly introspection?: boolean;
+  /** Documents that requests may name by their ids. Default: none. */
+  readonly trustedDocuments?: TrustedDocumentsOptions;
   /** Origins besides our own whose pages may call from a browser. Default: none. */
-  readonly corsOrigins: readonly string[];
-  readonly overload: Overload;
+  readonly corsOrigins?: readonly string[];
+  /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
+  readonly timeoutMs?: number;
+  /**
+   * Longest silence on an event stream, interval of pings on a WebSocket, and how long its client
+   * may take to answer one, in milliseconds. Default: 15,000.
+   */
+  readonly heartbeatMs?: number;
+  /** Decides which operations start. Default: all do. */
+  readonly admission?: Admission;
   /**
    * Takes in bodies, gives large messages their turns, and bounds what clients make us hold.
    * Default: one that shares its memory with no other listener.
    */
-  readonly intake: Intake;
-  readonly onCut: OnCut;
-  /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
-  readonly timeoutMs: number;
-  readonly heartbeats: Heartbeats;
-  /** Queries and mutations without a response yet. */
-  readonly underWay: UnderWay<AbortController>;
+  readonly intake?: Intake;
+}
+
+/** What the parts of this edge share. */
+export type Edge = ReturnType<typeof createEdge>;
+
+export function createEdge(options: EdgeOptions) {
+  const { core, identify, log, report = noReport, tracing = noTracing, production } = options;
+  const { schema = fullSchema, introspection = !production, corsOrigins = [] } = options;
+  const { timeoutMs = 60_000, heartbeatMs = 15_000 } = options;
+  const { admission = createAdmission({ maxCalls: undefined }) } = options;
+  const { intake = new Intake({ admission }) } = options;
+  const formatError = createErrorFormatter(log);
+  const overload = createOverload({ admission, report, formatError, corsOrigins });
+  return {
+    ...{ core, identify, log, report, tracing, production, corsOrigins, timeoutMs, intake },
+    ...{ formatError, overload },
+    operations: createOperations({ schema, introspection, formatError, overload }),
+    /** The text of the document that a request names. */
+    documentOf: createDocumentOf(schema, options.trustedDocuments),
+    heartbeats: new Heartbeats(heartbeatMs),
+    onCut: (limit: Cut) => report("cut", { listener: "public", limit }),
+    /** Queries and mutations without a response yet. */
+    underWay: new UnderWay<AbortController>(),
+  };
 }

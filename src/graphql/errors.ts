@@ -5,12 +5,18 @@ import {
   GraphQLError,
   type GraphQLFormattedError,
 } from "graphql";
-import { type ErrorCode, GatewayError, reasonOf } from "../errors.ts";
+import {
+  type ErrorCode,
+  type FieldViolation,
+  GatewayError,
+  reasonOf,
+  textOfFields,
+} from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
+import { contractFiles } from "../model/contract.ts";
 import { overloadedReason } from "../net/overloaded.ts";
 import type { Logger } from "../report.ts";
 import { userMessage } from "../upstream/user-message.ts";
-import { graphqlSpelling, messageOf, type Spelling, spelled } from "./field-names.ts";
 import { RequestError } from "./request-error.ts";
 import { withoutValues } from "./without-values.ts";
 
@@ -85,6 +91,15 @@ export function createErrorFormatter(
  * is told nothing, as for the end of a stream
  */
 export type FormatError = (error: unknown, acceptLanguage?: string | null) => GraphQLError;
+
+/** The errors of a result for what was thrown. Those in an AggregateError are formatted already. */
+export function errorsOf(
+  thrown: unknown,
+  formatError: FormatError,
+  acceptLanguage?: string | null,
+): readonly GraphQLError[] {
+  return thrown instanceof AggregateError ? thrown.errors : [formatError(thrown, acceptLanguage)];
+}
 
 /** The `extensions.code` that a client sees for an error, whether it is masked yet or not. */
 export function codeOf(error: unknown): string {
@@ -188,3 +203,37 @@ export function problemOf(error: GraphQLError, status: number): string {
   const title = STATUS_CODES[status];
   return JSON.stringify({ type: "about:blank", title, status, detail, ...extensions });
 }
+
+/** Rewrites proto field names in a text to the names that the callers of an edge use. */
+type Spelling = (text: string) => string;
+
+/** Field names of GraphQL arguments and inputs, in a path or within a sentence. */
+export const graphqlSpelling: Spelling = (text) =>
+  text.replace(/[a-z0-9_]+/g, (word) => names.get(word) ?? word);
+
+/** Field names of the query parameters of `/watch`. */
+export const watchSpelling: Spelling = (text) => text.replace(/\bafter_cursor\b/g, "after");
+
+/** Rewrites the rejected fields of a request: `toPath` converts paths, `spelling` messages. */
+export function spelled(
+  fields: readonly FieldViolation[],
+  spelling: Spelling,
+  toPath: (path: string) => string = spelling,
+): FieldViolation[] {
+  return fields.map(({ path, message }) => ({ path: toPath(path), message: spelling(message) }));
+}
+
+/** The message of an error. One that lists its fields is written anew from `fields`. */
+export function messageOf(error: GatewayError, fields: readonly FieldViolation[]): string {
+  const isMadeOfThem = error.details.reason === "INVALID_FIELDS" && fields.length > 0;
+  return isMadeOfThem ? textOfFields(fields) : error.message;
+}
+
+const names = new Map<string, string>();
+for (const file of contractFiles) {
+  for (const { fields, oneofs } of file.messages) {
+    for (const { name, localName } of [...fields, ...oneofs]) names.set(name, localName);
+  }
+}
+names.set("after_cursor", "after");
+names.set("page_token", "after");

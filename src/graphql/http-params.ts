@@ -1,8 +1,11 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isUtf8Address } from "../net/address-text.ts";
+import type { Slot } from "../net/admission.ts";
+import { excessOfJson } from "../net/bounded-json.ts";
+import { type Body, receiveWhole } from "../net/intake.ts";
 import type { Edge } from "./edge.ts";
-import type { TakeBody } from "./request-body.ts";
+import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
 import { namedOf, type Variables } from "./variables.ts";
 
@@ -19,17 +22,23 @@ type Sent = Readonly<Record<string, unknown>>;
 
 /**
  * The parameters of a GET or POST, by GraphQL over HTTP, with the document that they name.
- * @throws RequestError for what is wrong with them, and the errors of `TakeBody`
+ * @throws RequestError for what is wrong with them, GatewayError for a body that was dropped to free
+ * memory or whose client has left
  */
 export async function paramsOf(
-  { method, url = "", headers }: IncomingMessage,
-  takeBody: TakeBody,
-  documentOf: Edge["documentOf"],
+  request: IncomingMessage,
+  body: Body,
+  slot: Slot,
+  { intake, documentOf }: Pick<Edge, "intake" | "documentOf">,
 ): Promise<Params> {
-  if (!isUtf8Address(url)) throw badRequest("the address must be percent-encoded UTF-8");
+  const { method, url = "", headers } = request;
+  if (!isUtf8Address(url)) throw new RequestError("the address must be percent-encoded UTF-8");
   const search = new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length));
   if (method === "POST") refuseOtherBodies(headers);
-  const sent = method === "POST" ? await ofBody(takeBody) : ofSearch(search);
+  const sent =
+    method === "POST"
+      ? ofBody(body.atHand(limits.messageBytes) ?? (await receive(request, body, slot, intake)))
+      : ofSearch(search);
   const { documentId = null, ...params } = sent;
   const named = { ...params, documentId: documentId ?? search.get("documentId") };
   return checked({ ...params, query: documentOf(named) ?? params.query });
@@ -50,14 +59,32 @@ function refuseOtherBodies(headers: IncomingHttpHeaders): void {
 
 const jsonType = /^application\/json *(?:;|$)/i;
 
-async function ofBody(takeBody: TakeBody): Promise<Sent> {
-  const bytes = await takeBody();
+/** Receives a body that is not at hand, to be decoded in a turn of the event loop. */
+async function receive(
+  { socket }: IncomingMessage,
+  body: Body,
+  slot: Slot,
+  intake: Edge["intake"],
+): Promise<Buffer> {
+  const maxBytes = limits.messageBytes;
+  const received = await receiveWhole(body, { maxBytes, slot }, () => {
+    const message = `the body must not exceed ${maxBytes} bytes`;
+    return new RequestError(message, "BAD_REQUEST", { status: 413 });
+  });
+  await intake.turn(socket);
+  return received;
+}
+
+function ofBody(bytes: Buffer): Sent {
+  // UTF-8 has the bytes of JSON's own characters nowhere else.
+  const excess = bytes.length > 1_000 ? excessOfJson(bytes.toString("latin1")) : undefined;
+  if (excess) throw new RequestError(`the request ${excess}`, "BAD_USER_INPUT");
   const text = bytes.toString();
   // A replacement character stands for invalid UTF-8, or was sent (RFC 8259, section 8.1).
-  if (text.includes("\ufffd") && !isUtf8(bytes)) throw badRequest("the body must be UTF-8");
+  if (text.includes("\ufffd") && !isUtf8(bytes)) throw new RequestError("the body must be UTF-8");
   const sent = jsonOf(text, "the body must be JSON");
-  if (Array.isArray(sent)) throw badRequest("Batching is not supported.");
-  if (!isObject(sent)) throw badRequest("the body must be a JSON object");
+  if (Array.isArray(sent)) throw new RequestError("Batching is not supported.");
+  if (!isObject(sent)) throw new RequestError("the body must be a JSON object");
   return sent;
 }
 
@@ -78,32 +105,27 @@ function jsonOf(text: string, otherwise: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw badRequest(otherwise);
+    throw new RequestError(otherwise);
   }
 }
 
 function checked({ query, variables, operationName, extensions, ...others }: Sent): Params {
   for (const name in others) {
     if ((others[name] ?? undefined) === undefined) continue;
-    throw badRequest(`Unexpected parameter${namedOf(name)} in the request body.`);
+    throw new RequestError(`Unexpected parameter${namedOf(name)} in the request body.`);
   }
   if (query === null || query === undefined) {
-    const options = { status: 400, ofGraphql: true };
-    throw new RequestError("Must provide query string.", "BAD_REQUEST", options);
+    throw new RequestError("Must provide query string.", "BAD_REQUEST", { ofGraphql: true });
   }
-  if (typeof query !== "string") throw badRequest('"query" must be a string');
+  if (typeof query !== "string") throw new RequestError('"query" must be a string');
   for (const [name, value] of Object.entries({ variables, extensions })) {
-    if (!isObject(value ?? {})) throw badRequest(`"${name}" must be an object`);
+    if (!isObject(value ?? {})) throw new RequestError(`"${name}" must be an object`);
   }
   return { query, variables, operationName } as Params;
 }
 
 function isObject(value: unknown): value is Sent {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function badRequest(message: string): RequestError {
-  return new RequestError(message, "BAD_REQUEST", { status: 400 });
 }
 
 function unsupported(message: string): RequestError {

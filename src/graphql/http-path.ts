@@ -1,13 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import type { ExecutionResult } from "graphql";
 import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
+import type { Body } from "../net/intake.ts";
 import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
+import { errorsOf } from "./errors.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
 import { recordError, type Subscribed } from "./operations.ts";
-import type { TakeBody } from "./request-body.ts";
 import { RequestError } from "./request-error.ts";
 import {
   type Answer,
@@ -25,14 +26,13 @@ import { graphqlEvents } from "./transport/stream-format.ts";
  * GraphQL over HTTP: queries and mutations by POST (queries by GET too), and subscriptions whose
  * client accepts one of the stream formats. What its steps run are the same `Operations` that serve
  * a WebSocket.
- * @param graphiql whether a browser that opens the address gets GraphiQL
  */
-export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) {
-  const { core, corsOrigins, documentOf, operations, formatError } = edge;
+export function createHttpPath(edge: Edge) {
+  const { core, corsOrigins, operations, formatError, production } = edge;
 
   async function resultOf(
     request: IncomingMessage,
-    takeBody: TakeBody,
+    body: Body,
     operation: Operation,
   ): Promise<Subscribed> {
     const { method, headers } = request;
@@ -48,9 +48,9 @@ export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) 
     } catch (error) {
       return { errors: [formatError(error, operation.request.acceptLanguage)] };
     }
-    const { query, variables, operationName } = await paramsOf(request, takeBody, documentOf);
-    const { prepared, errors } = operations.find(query, operationName);
-    if (!prepared) return { errors };
+    const { slot } = operation.request;
+    const { query, variables, operationName } = await paramsOf(request, body, slot, edge);
+    const prepared = operations.find(query, operationName);
     const { type } = prepared;
     if (type === "mutation" && method === "GET") {
       throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
@@ -63,34 +63,29 @@ export function createHttpPath(edge: Edge, { graphiql }: { graphiql: boolean }) 
     return operations.begin(prepared, variables, createContext(core, operation.caller, operation));
   }
 
-  return async (
-    request: IncomingMessage,
-    takeBody: TakeBody,
-    operation: Operation,
-  ): Promise<Answer> => {
+  return async (request: IncomingMessage, body: Body, operation: Operation): Promise<Answer> => {
     const { method, headers } = request;
     if (method === "OPTIONS") {
       return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
     }
-    if (graphiql && method === "GET" && headers.accept?.includes("text/html")) {
+    if (!production && method === "GET" && headers.accept?.includes("text/html")) {
       return { status: 200, headers: { "content-type": "text/html" }, body: await renderPage() };
     }
     let result: Subscribed;
     try {
-      result = await resultOf(request, takeBody, operation);
+      result = await resultOf(request, body, operation);
     } catch (error) {
-      result = { errors: [formatError(error)] };
+      result = { errors: errorsOf(error, formatError) };
     }
     recordError(operation, result);
-    const { live } = operation;
     if (!isStream(result)) {
       return takesOnlyEvents(headers.accept)
-        ? resultAsEvents(result, live, method)
+        ? resultAsEvents(result, method)
         : encode(result, resultTypeOf(headers.accept));
     }
     const format = streamFormatOf(headers.accept) ?? graphqlEvents;
     const reconnects = method === "GET" && format === graphqlEvents;
-    return beginStream({ results: result, live, format, reconnects });
+    return beginStream({ results: result, live: operation.live!, format, reconnects });
   };
 }
 

@@ -82,8 +82,8 @@ function mostRepeated({ selections }: SelectionSetNode): number {
 }
 
 /** The error for an operation beyond a limit. `how` completes "the operation …". */
-export function tooComplex(how: string): RequestError {
-  return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { status: 400 });
+export function tooComplex(how: string, ofGraphql = false): RequestError {
+  return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { ofGraphql });
 }
 
 /**
@@ -94,13 +94,12 @@ const metaFields: ReadonlySet<string> = new Set(["__schema", "__type", "_service
 
 /** As a key of a plain object, it would set the prototype. */
 function reservedAlias(): RequestError {
-  const message = "__proto__ cannot be an alias";
-  return new RequestError(message, "GRAPHQL_VALIDATION_FAILED", { status: 400 });
+  return new RequestError("__proto__ cannot be an alias", "GRAPHQL_VALIDATION_FAILED");
 }
 
 function introspectionDisabled(): RequestError {
   const message = "the schema is not told here: schema.graphql and schema.subgraph.graphql have it";
-  return new RequestError(message, "INTROSPECTION_DISABLED", { status: 400 });
+  return new RequestError(message, "INTROSPECTION_DISABLED");
 }
 
 function depthOf(document: DocumentNode): number {

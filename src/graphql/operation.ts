@@ -6,7 +6,7 @@ import type { Logger, Report } from "../report.ts";
 import { type Attributes, knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { codeOf, retryAfterSeconds } from "./errors.ts";
-import { Live } from "./live.ts";
+import type { Live } from "./live.ts";
 
 /** What an operation is, and what its request says. */
 export interface OperationRequest {
@@ -23,7 +23,10 @@ export interface OperationRequest {
   readonly idempotencyKey?: string | undefined;
   /** Whether the operation is in the URL of a GET. Default: no. */
   readonly isGet?: boolean;
-  /** The header `Last-Event-ID`. */
+  /**
+   * The cursor in the header `Last-Event-ID`. It overrides the argument `after`: an EventSource that
+   * reconnects repeats its URL, with the original argument.
+   */
   readonly lastEventId?: string | undefined;
   /** The header `Accept-Language`; null if there is none. */
   readonly acceptLanguage: string | null;
@@ -40,7 +43,8 @@ export interface OperationRequest {
  */
 export class Operation {
   readonly request: OperationRequest;
-  readonly live: Live;
+  /** Set if it is a stream. */
+  live: Live | undefined = undefined;
   caller: Caller | undefined = undefined;
   /** Whether a mutation got the outcome of an earlier call with its key. */
   isReplay = false;
@@ -63,7 +67,6 @@ export class Operation {
 
   constructor(edge: OperationEdge, request: OperationRequest) {
     this.request = request;
-    this.live = new Live(request.lastEventId);
     this.deadlineMs = Date.now() + edge.timeoutMs;
     this.#edge = edge;
     this.#member = edge.underWay.add(this.#controller);
@@ -133,7 +136,7 @@ export class Operation {
   end({ isWhole = false, hasLeft = false } = {}): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (this.live.failure) this.failed(codeOf(this.live.failure.error));
+    if (this.live?.failure) this.failed(codeOf(this.live.failure.error));
     if (hasLeft) this.failed("CANCELLED");
     this.#report();
     this.request.span.end();

@@ -6,7 +6,8 @@ import {
 } from "graphql";
 import type { Context } from "./context.ts";
 import { Documents } from "./documents.ts";
-import { codeOf, type FormatError } from "./errors.ts";
+import { codeOf, errorsOf, type FormatError } from "./errors.ts";
+import { Live } from "./live.ts";
 import type { Operation } from "./operation.ts";
 import type { Overload } from "./overload.ts";
 import type { PreparedOperation } from "./prepared-operation.ts";
@@ -18,7 +19,7 @@ interface OperationsOptions {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   readonly formatError: FormatError;
-  readonly overload: Pick<Overload, "refusalsOf">;
+  readonly overload: Pick<Overload, "refuseOthers">;
 }
 
 export type Operations = ReturnType<typeof createOperations>;
@@ -53,18 +54,15 @@ export function createOperations(options: OperationsOptions) {
   ): Promise<Subscribed> {
     const { operation, call } = context;
     operation.asks(prepared.type, prepared.rootFields);
-    const accepted = prepared.accept(variables, call);
-    if ("errors" in accepted) return accepted;
-    const errors = overload.refusalsOf(prepared.type, operation);
-    if (errors.length > 0) return { errors };
-    const { values } = accepted;
+    const values = prepared.accept(variables, call);
+    overload.refuseOthers(prepared.type, operation);
     if (prepared.type !== OperationTypeNode.SUBSCRIPTION) {
       return ended(await prepared.execute(values, context), context);
     }
     const source = prepared.subscribe(values, context);
-    if (!(Symbol.asyncIterator in source)) return ended(source, context);
-    operation.live.resultOf = prepared.resultOf(values);
-    return shownResults(source[Symbol.asyncIterator](), prepared, values, context, formatError);
+    if (!(source instanceof Live)) return ended(source as ExecutionResult, context);
+    source.resultOf = prepared.resultOf(values);
+    return shownResults(source, prepared, values, context, formatError);
   }
 
   return {
@@ -84,7 +82,7 @@ export function createOperations(options: OperationsOptions) {
       try {
         result = await resultOf(prepared, variables ?? {}, context);
       } catch (error) {
-        result = { errors: [formatError(error, operation.request.acceptLanguage)] };
+        result = { errors: errorsOf(error, formatError, operation.request.acceptLanguage) };
       }
       recordError(operation, result);
       return result;
@@ -94,7 +92,7 @@ export function createOperations(options: OperationsOptions) {
 
 /** Executes a subscription's events into results for its client, within the operation's span. */
 function shownResults(
-  source: AsyncIterator<unknown>,
+  source: Live,
   prepared: PreparedOperation,
   values: VariableValues,
   context: Context,
@@ -113,7 +111,7 @@ function shownResults(
   return {
     next: () => operation.request.span.run(show),
     async return() {
-      await source.return?.();
+      await source.return();
       return { done: true, value: undefined };
     },
     [Symbol.asyncIterator]() {

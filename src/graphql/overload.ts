@@ -77,16 +77,14 @@ export function createOverload(options: OverloadOptions) {
     enterBySocket: (socket: WebSocket) =>
       turnOf(admission, "unknown", socket, () => refused("unknown")),
     /**
-     * The refusal of an operation that was admitted only because it could move money, but is a query
-     * or a new stream by its document. Empty for all others.
+     * Refuses an operation that was admitted only because it could move money, but is a query or a
+     * new stream by its document.
+     * @throws AggregateError
      */
-    refusalsOf(
-      type: OperationTypeNode,
-      { request }: Pick<Operation, "request">,
-    ): readonly GraphQLError[] {
-      if (!request.slot.moneyOnly || type === "mutation") return [];
+    refuseOthers(type: OperationTypeNode, { request }: Pick<Operation, "request">): void {
+      if (!request.slot.moneyOnly || type === "mutation") return;
       refused("other");
-      return [formatError(overloaded())];
+      throw new AggregateError([refusal]);
     },
   };
 }

@@ -1,19 +1,19 @@
 import {
   type DocumentNode,
-  type GraphQLError,
   type GraphQLSchema,
   type OperationDefinitionNode,
   OperationTypeNode,
   type VariableValues,
 } from "graphql";
 import type { Call } from "../core/core.ts";
+import { oncePerEvent } from "../core/once-per-event.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
 import { tooComplex } from "./operation-shape.ts";
 import { RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
-import { type ResultOf, shareResults } from "./shared-results.ts";
 import { type Variables, valuesOf } from "./variables.ts";
 
 export type PreparedOperation = ReturnType<typeof prepareOperation>;
@@ -49,23 +49,19 @@ export function prepareOperation(
     rootFields: [...new Set(fields.values())].sort(),
 
     /**
-     * The values of its variables, or the errors with which it is refused: for them, for its cost
-     * with them, or for an `Idempotency-Key`, which names one call, so there must not be several
-     * mutations.
+     * The values of its variables. It is refused for them, for its cost with them, or for an
+     * `Idempotency-Key`, which names one call, so there must not be several mutations.
+     * @throws RequestError, or an AggregateError of them
      */
-    accept(
-      given: Variables,
-      { idempotencyKey }: Pick<Call, "idempotencyKey">,
-    ): { readonly values: VariableValues } | { readonly errors: readonly GraphQLError[] } {
-      const accepted = valuesOf(schema, node, given);
-      if ("errors" in accepted) return accepted;
-      if (costWith(accepted.values) > limits.cost) {
+    accept(given: Variables, { idempotencyKey }: Pick<Call, "idempotencyKey">): VariableValues {
+      const values = valuesOf(schema, node, given);
+      if (costWith(values) > limits.cost) {
         const what = "ask for fewer objects, or less of each";
-        return { errors: [tooComplex(`may cost more than ${limits.cost}: ${what}`)] };
+        throw tooComplex(`may cost more than ${limits.cost}: ${what}`);
       }
-      if (idempotencyKey === undefined || !isAmbiguous) return accepted;
+      if (idempotencyKey === undefined || !isAmbiguous) return values;
       const message = "Idempotency-Key goes with one mutation: send them one by one";
-      return { errors: [new RequestError(message, "BAD_USER_INPUT", { status: 400 })] };
+      throw new RequestError(message, "BAD_USER_INPUT");
     },
 
     execute: compiled.execute,
@@ -79,3 +75,54 @@ export function prepareOperation(
     },
   };
 }
+
+/**
+ * The result of one event for all subscriptions with the same document and variables; undefined if
+ * it needs a read or has an error, so that each of them executes the event.
+ */
+export type ResultOf = (event: Event) => SharedResult | undefined;
+
+interface SharedResult {
+  /** The result as `encode` writes it, encoded once for all of them. */
+  as<Encoded>(encode: (json: string, event: Event) => Encoded): Encoded;
+}
+
+function sharedResult(data: object, event: Event): SharedResult {
+  const json = JSON.stringify({ data });
+  const encoded = new Map<unknown, unknown>();
+  return {
+    as(encode) {
+      if (!encoded.has(encode)) encoded.set(encode, encode(json, event));
+      return encoded.get(encode) as ReturnType<typeof encode>;
+    },
+  };
+}
+
+/**
+ * Lets the subscriptions of one document share results, each by the `key` of its variables.
+ * `dataOf` is called once for each key and event, with a context that offers nothing.
+ */
+function shareResults() {
+  const resultsOf = oncePerEvent(() => new Map<string, SharedResult | null>());
+  return (key: string, dataOf: (event: Event, context: object) => object | undefined): ResultOf =>
+    (event) => {
+      const results = resultsOf(event);
+      let result = results.get(key);
+      if (result === undefined) {
+        const data = dataOf(event, nothing);
+        result = data ? sharedResult(data, event) : null;
+        results.set(key, result);
+      }
+      return result ?? undefined;
+    };
+}
+
+/** A context that offers nothing: a field that needs more than the event's own data throws. */
+const nothing: object = new Proxy(
+  {},
+  {
+    get() {
+      throw new Error("it is not known from the event alone");
+    },
+  },
+);

@@ -4,19 +4,17 @@ import { GraphQLError, type GraphQLErrorOptions } from "graphql";
 export class RequestError extends GraphQLError {
   constructor(
     message: string,
-    code: string,
-    { status, ofGraphql, allow, ...where }: RequestErrorOptions = {},
+    code = "BAD_REQUEST",
+    { status = 400, ofGraphql, allow, ...where }: RequestErrorOptions = {},
   ) {
     const headers = allow !== undefined && { headers: { allow } };
     const spec = ofGraphql && { spec: true };
-    const http = status !== undefined && { http: { status, ...spec, ...headers } };
-    super(message, { ...where, extensions: { code, ...http } });
+    super(message, { ...where, extensions: { code, http: { status, ...spec, ...headers } } });
   }
 }
 
-export interface RequestErrorOptions
-  extends Pick<GraphQLErrorOptions, "nodes" | "source" | "positions"> {
-  /** The HTTP status, if the error fails the whole request. */
+interface RequestErrorOptions extends Pick<GraphQLErrorOptions, "nodes" | "source" | "positions"> {
+  /** The HTTP status. Default: 400. */
   readonly status?: number;
   /**
    * Whether it is a request error as GraphQL defines it: the response has status 200 as

@@ -17,22 +17,12 @@ export function rootFieldsOf(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): ReadonlyMap<string, string> {
-  const fragments = fragmentsOf(document);
   const fields = new Map<string, string>();
-  const pending: SelectionSetNode[] = [operation.selectionSet];
-  for (let next = pending.pop(); next; next = pending.pop()) {
-    for (const selection of next.selections) {
-      if (selection.kind === Kind.FIELD) {
-        fields.set((selection.alias ?? selection.name).value, selection.name.value);
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        pending.push(selection.selectionSet);
-      } else {
-        const fragment = fragments.get(selection.name.value);
-        fragments.delete(selection.name.value);
-        if (fragment) pending.push(fragment.selectionSet);
-      }
-    }
-  }
+  const note = ({ alias, name }: FieldNode) => {
+    fields.set((alias ?? name).value, name.value);
+    return 0;
+  };
+  measureOf(document, note, Math.max)(operation.selectionSet, "");
   const asked = [...fields].filter(([, name]) => name !== "__typename");
   return asked.length > 0 ? new Map(asked) : fields;
 }

@@ -1,24 +1,19 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
 import { inAccount } from "../auth/identify.ts";
-import { UnderWay } from "../collections/under-way.ts";
 import { replayedHeader } from "../core/idempotency.ts";
 import type { GatewayError } from "../errors.ts";
-import { Heartbeats } from "../live/heartbeats.ts";
 import { kinds } from "../model/kinds.ts";
-import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
-import type { Cut } from "../net/cut.ts";
-import { type Body, Intake } from "../net/intake.ts";
+import type { Slot } from "../net/admission.ts";
+import type { Body } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
-import { noReport } from "../report.ts";
-import { noTracing, type Span } from "../telemetry/tracing/tracing.ts";
-import { callOf, operationTimeoutMs } from "./context.ts";
+import type { Span } from "../telemetry/tracing/tracing.ts";
+import { callOf } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
-import type { Edge } from "./edge.ts";
-import { createErrorFormatter } from "./errors.ts";
-import { watchSpelling } from "./field-names.ts";
+import { createEdge, type EdgeOptions } from "./edge.ts";
+import { createErrorFormatter, watchSpelling } from "./errors.ts";
 import { createHttpPath } from "./http-path.ts";
 import {
   Operation,
@@ -26,83 +21,23 @@ import {
   startOperationSpan,
   startWatchSpan,
 } from "./operation.ts";
-import { createOperations } from "./operations.ts";
-import { createOverload } from "./overload.ts";
-import { bodyTaker } from "./request-body.ts";
-import { schema as fullSchema } from "./schema/schema.ts";
 import { type Answer, takesParts } from "./transport/event-stream.ts";
 import { answerHeaders } from "./transport/headers.ts";
 import { sendAnswer } from "./transport/send.ts";
-import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchPath, watchedBy } from "./transport/watch.ts";
 import { serveWebSockets } from "./transport/websocket.ts";
-import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
-export interface GraphqlServerOptions
-  extends Pick<Edge, "core" | "identify" | "log">,
-    Partial<Pick<Edge, "schema" | "report" | "tracing" | "corsOrigins" | "intake" | "timeoutMs">> {
-  /** Turns GraphiQL off. */
-  readonly production: boolean;
-  /** Whether introspection works and errors suggest schema names. Default: not in production. */
-  readonly introspection?: boolean;
-  /** Documents that requests may name by their ids. Default: none. */
-  readonly trustedDocuments?: TrustedDocumentsOptions;
-  /**
-   * Longest silence on an event stream, interval of pings on a WebSocket, and how long its client
-   * may take to answer one, in milliseconds. Default: 15,000.
-   */
-  readonly heartbeatMs?: number;
-  /** Decides which operations start. Default: all do. */
-  readonly admission?: Admission;
-}
-
-export interface GraphqlServer {
-  /** Answers a request for `/graphql`. */
-  handle(request: IncomingMessage, response: ServerResponse): void;
-  /** Answers a request for a path below `/watch/`. */
-  handleWatch(request: IncomingMessage, response: ServerResponse): void;
-  /**
-   * Serves `graphql-transport-ws` at `/graphql` of a listener, and answers all of its upgrade
-   * requests. The returned function stops serving and closes each socket when its operations are
-   * over.
-   * @param misdirection which upgrade requests are refused by their headers alone
-   */
-  attachWebSocket(
-    server: Server,
-    misdirection?: Misdirection,
-  ): (times: DrainTimes) => Promise<void>;
-  /**
-   * Ends the queries and mutations without a response: their clients receive `reason`, or an
-   * unknown outcome where money may have moved. Live streams end when the core ends them.
-   */
-  endCalls(reason: GatewayError): void;
-}
+export type GraphqlServer = ReturnType<typeof createGraphqlServer>;
 
 /**
  * The GraphQL edge: queries and mutations by POST (queries by GET too), subscriptions by
  * Server-Sent Events, WebSocket and Apollo's multipart protocol. The plain watches of `/watch` use
  * the same streams.
  */
-export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
-  const { core, identify, log, report = noReport, production, corsOrigins = [] } = options;
-  const { schema = fullSchema, tracing = noTracing } = options;
-  const { timeoutMs = operationTimeoutMs, heartbeatMs = defaultHeartbeatMs } = options;
-  const { introspection = !production } = options;
-  const formatError = createErrorFormatter(log);
-  const { admission = createAdmission({ maxCalls: undefined }) } = options;
-  const { intake = new Intake({ admission }) } = options;
-  const onCut = (limit: Cut) => report("cut", { listener: "public", limit });
-  const overload = createOverload({ admission, report, formatError, corsOrigins });
-  const operations = createOperations({ schema, introspection, formatError, overload });
-  const documentOf = createDocumentOf(schema, options.trustedDocuments);
-  const underWay = new UnderWay<AbortController>();
-  const heartbeats = new Heartbeats(heartbeatMs);
-  const edge: Edge = {
-    ...{ core, schema, operations, identify, log, report, tracing, formatError, documentOf },
-    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeats, underWay },
-  };
-
-  const answerHttp = createHttpPath(edge, { graphiql: !production });
+export function createGraphqlServer(options: EdgeOptions) {
+  const edge = createEdge(options);
+  const { core, identify, log, tracing, corsOrigins, overload, intake, onCut } = edge;
+  const answerHttp = createHttpPath(edge);
   const watch = createWatchPath({
     ...edge,
     formatError: createErrorFormatter(log, watchSpelling),
@@ -124,7 +59,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       streamsBy: inParts ? "multipart" : "sse",
       idempotencyKey: sent["idempotency-key"]?.toString(),
       isGet: method === "GET",
-      lastEventId: sent["last-event-id"]?.toString(),
+      lastEventId: sent["last-event-id"]?.toString() || undefined,
       acceptLanguage: sent["accept-language"] ?? null,
       authenticate: (account) =>
         identify(account === undefined ? credentials : inAccount(credentials, account)),
@@ -149,7 +84,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       ...answerHeaders(sent.origin, corsOrigins),
       ...answered.headers,
     };
-    await sendAnswer({ ...answered, headers }, response, heartbeats);
+    await sendAnswer({ ...answered, headers }, response, edge.heartbeats);
   }
 
   async function respondByGraphql(
@@ -157,9 +92,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     incoming: Body,
     operation: Operation,
   ): Promise<Answer> {
-    const { slot } = operation.request;
-    const taker = bodyTaker(incoming, intake, request.socket, slot);
-    const answered = await answerHttp(request, taker, operation);
+    const answered = await answerHttp(request, incoming, operation);
     incoming.discard();
     const { caller, movesMoney, retryAfterSeconds } = operation;
     if (typeof answered.body === "object" || !caller) return answered;
@@ -186,12 +119,14 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   }
 
   return {
-    handle(request, response) {
+    /** Answers a request for `/graphql`. */
+    handle(request: IncomingMessage, response: ServerResponse): void {
       const incoming = intake.bodyOf(request, response, onCut);
       const respond = (operation: Operation) => respondByGraphql(request, incoming, operation);
       enter({ request, response, respond }, () => startOperationSpan(tracing, request));
     },
-    handleWatch(request, response) {
+    /** Answers a request for a path below `/watch/`. */
+    handleWatch(request: IncomingMessage, response: ServerResponse): void {
       // A watch has no body: what comes is discarded, also while it waits for its turn.
       request.resume();
       const watched = watchedBy(request);
@@ -201,9 +136,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         startWatchSpan(tracing, request, kind?.resource),
       );
     },
-    attachWebSocket: (server, misdirection) => serveWebSockets(server, edge, misdirection),
-    endCalls(reason) {
-      for (const call of underWay) call.abort(reason);
+    /** Serves WebSockets. @param misdirection see `serveWebSockets` */
+    attachWebSocket: (server: Server, misdirection?: Misdirection) =>
+      serveWebSockets(server, edge, misdirection),
+    /**
+     * Ends the queries and mutations without a response: their clients receive `reason`, or an
+     * unknown outcome where money may have moved. Live streams end when the core ends them.
+     */
+    endCalls(reason: GatewayError): void {
+      for (const call of edge.underWay) call.abort(reason);
     },
   };
 }
@@ -214,5 +155,3 @@ interface Exchange extends Pick<OperationRequest, "watch"> {
   readonly response: ServerResponse;
   readonly respond: (operation: Operation) => Promise<Answer>;
 }
-
-const defaultHeartbeatMs = 15_000;

@@ -44,10 +44,12 @@ export function createDocumentOf(
       if (id === undefined) return undefined;
       // Apollo's clients look for exactly these messages.
       throw documents.size === 0
-        ? refusal("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED")
-        : refusal("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND");
+        ? new RequestError("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED")
+        : new RequestError("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND");
     }
-    if (only && !texts.has(text)) throw refusal("PersistedQueryOnly", "PERSISTED_QUERY_ONLY");
+    if (only && !texts.has(text)) {
+      throw new RequestError("PersistedQueryOnly", "PERSISTED_QUERY_ONLY");
+    }
     return text;
   };
 }
@@ -60,10 +62,6 @@ function hashOf(extensions: unknown): string | undefined {
   const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { sha256Hash?: unknown } };
   const hash = persistedQuery?.sha256Hash;
   return typeof hash === "string" ? hash : undefined;
-}
-
-function refusal(message: string, code: string): RequestError {
-  return new RequestError(message, code, { status: 400 });
 }
 
 function checkDocument(schema: GraphQLSchema, id: string, text: string): void {

@@ -11,31 +11,36 @@ import { messageWithoutValues } from "./without-values.ts";
 
 export type Variables = Readonly<Record<string, unknown>>;
 
-/** The values of an operation's variables, or the errors with which it is refused for them. */
+/**
+ * The values of an operation's variables.
+ * @throws RequestError, or an AggregateError of all for which it is refused
+ */
 export function valuesOf(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,
   given: Variables,
-): { readonly values: VariableValues } | { readonly errors: readonly GraphQLError[] } {
+): VariableValues {
   for (const node of variableDefinitions) {
     const name = node.variable.name.value;
     const fault = Object.hasOwn(given, name) ? faultOf(given[name], "") : undefined;
     if (fault === undefined) continue;
-    return { errors: [refusal(`Variable "$${name}" has invalid value${fault}`, [node])] };
+    throw refusal(`Variable "$${name}" has invalid value${fault}`, [node]);
   }
   const coerced = getVariableValues(schema, variableDefinitions, given, {
     maxErrors: limits.faults,
     // A name that a caller made up may be data: it is compared with no other.
     hideSuggestions: true,
   });
-  if (coerced.variableValues) return { values: coerced.variableValues };
+  if (coerced.variableValues) return coerced.variableValues;
   // Beyond `maxErrors` stands one more, which says so.
   const errors = coerced.errors.slice(0, limits.faults);
-  return { errors: errors.map((error) => refusal(messageWithoutValues(error), error.nodes)) };
+  throw new AggregateError(
+    errors.map((error) => refusal(messageWithoutValues(error), error.nodes)),
+  );
 }
 
 function refusal(message: string, nodes: GraphQLError["nodes"]): RequestError {
-  return new RequestError(message, "BAD_USER_INPUT", { status: 400, ofGraphql: true, nodes });
+  return new RequestError(message, "BAD_USER_INPUT", { ofGraphql: true, nodes });
 }
 
 /**

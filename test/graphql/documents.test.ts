@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import type { GraphQLError } from "graphql";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { Documents, type DocumentsOptions } from "../../src/graphql/documents.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
@@ -35,11 +36,18 @@ const context = { loaders: { payment: async () => payment } };
 
 /** Sends a document, and executes it: then all of it is compiled. */
 async function send(documents: Documents, text: string): Promise<void> {
-  const { prepared } = documents.find(text, undefined);
-  assert.ok(prepared);
-  const accepted = prepared.accept({ id: "e" }, {});
-  assert.ok("values" in accepted);
-  assert.ok((await prepared.execute(accepted.values, context)).data);
+  const prepared = documents.find(text, undefined);
+  assert.ok((await prepared.execute(prepared.accept({ id: "e" }, {}), context)).data);
+}
+
+/** The errors with which a document is refused. */
+function refusalOf(documents: Documents, text: string): GraphQLError[] {
+  try {
+    documents.find(text, undefined);
+  } catch (error) {
+    return (error as AggregateError).errors;
+  }
+  throw new Error("it is not refused");
 }
 
 test("a document with data in its text is not kept", async () => {
@@ -49,17 +57,17 @@ test("a document with data in its text is not kept", async () => {
     "{ payment(externalId: 4111111111111111) { id } }",
     "# 41\n{ rateLimit { limit } }",
   ]) {
-    assert.ok(documents.find(text, undefined).prepared);
+    documents.find(text, undefined);
   }
   assert.equal(documents.bytes, 0);
-  const { prepared } = documents.find(query, undefined);
-  assert.ok(prepared && documents.bytes > 0);
-  assert.equal(documents.find(query, undefined).prepared, prepared);
+  const prepared = documents.find(query, undefined);
+  assert.ok(documents.bytes > 0);
+  assert.equal(documents.find(query, undefined), prepared);
 });
 
 test("documents are kept up to a number of bytes: those used the longest ago go", async () => {
-  const documents = documentsUpTo({ maxDocumentBytes: 4_000_000 });
-  const preparedOf = (number: number) => documents.find(largeQuery(number), undefined).prepared;
+  const documents = documentsUpTo({ maxBytes: 4_000_000 });
+  const preparedOf = (number: number) => documents.find(largeQuery(number), undefined);
   await send(documents, largeQuery(0));
   const [first, ofOne] = [preparedOf(0), documents.bytes];
   assert.ok(ofOne > 500_000, `${ofOne}`);
@@ -73,23 +81,17 @@ test("documents are kept up to a number of bytes: those used the longest ago go"
 });
 
 test("refusals are kept up to a number of bytes, without the document's text", () => {
-  const documents = documentsUpTo({ maxRefusalBytes: 100_000 });
+  const documents = documentsUpTo({ maxBytes: 100_000 });
   for (let number = 0; number < 1_000; number++) {
     const text = `{ wrong(number: "4111111111111111 ${number}") }`;
-    const { errors } = documents.find(text, undefined);
-    assert.deepEqual(
-      errors?.map((error) => error.toJSON()),
-      [
-        {
-          message: 'Cannot query field "wrong" on type "Query".',
-          locations: [{ line: 1, column: 3 }],
-          extensions: {
-            code: "GRAPHQL_VALIDATION_FAILED",
-            http: { status: 400, spec: true },
-          },
-        },
-      ],
-    );
+    const errors = refusalOf(documents, text).map((error) => error.toJSON());
+    assert.deepEqual(errors, [
+      {
+        message: 'Cannot query field "wrong" on type "Query".',
+        locations: [{ line: 1, column: 3 }],
+        extensions: { code: "GRAPHQL_VALIDATION_FAILED", http: { status: 400, spec: true } },
+      },
+    ]);
     assert.ok(documents.bytes <= 100_000);
   }
   assert.ok(documents.bytes > 90_000);
@@ -105,7 +107,7 @@ test("the memory of refusals is not above their estimate, however long the texts
   const documents = documentsUpTo();
   // A message quotes the name, but not all of it.
   const refuse = (number: number) => {
-    assert.ok(documents.find(`{ ${"x".repeat(20_000)}${number} }`, undefined).errors);
+    refusalOf(documents, `{ ${"x".repeat(20_000)}${number} }`);
   };
   refuse(0);
   const [before, estimated] = [used(), documents.bytes];
@@ -115,7 +117,7 @@ test("the memory of refusals is not above their estimate, however long the texts
 });
 
 test("the estimate is not below the memory that documents take", async () => {
-  const documents = documentsUpTo({ maxDocumentBytes: 100_000_000 });
+  const documents = documentsUpTo({ maxBytes: 100_000_000 });
   await send(documents, largeQuery(0));
   const [before, estimated] = [used(), documents.bytes];
   for (let number = 1; number <= 30; number++) await send(documents, largeQuery(number));
@@ -130,13 +132,11 @@ test("what is compiled for each value of a directive's variable counts, too", as
   const declared = names.map((name) => `$${name}: Boolean!`).join(" ");
   const fields = names.map((name) => `${name}: id @include(if: $${name})`).join(" ");
   const text = `query ($id: ID! ${declared}) { payment(externalId: $id) { ${fields} } }`;
-  const { prepared } = documents.find(text, undefined);
-  assert.ok(prepared);
+  const prepared = documents.find(text, undefined);
   const ask = async (number: number) => {
     const values = names.map((name, at) => [name, at < 10 && ((number >> at) & 1) === 1]);
     const accepted = prepared.accept({ id: "e", ...Object.fromEntries(values) }, {});
-    assert.ok("values" in accepted);
-    await prepared.execute(accepted.values, context);
+    await prepared.execute(accepted, context);
   };
   await ask(0);
   const [before, estimated] = [used(), documents.bytes];

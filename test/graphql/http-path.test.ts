@@ -14,8 +14,8 @@ import {
   type WatchPaymentRequest,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { mappings } from "../../src/graphql/errors.ts";
-import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment, errorOf } from "../core/answers.ts";
 import { paymentEvent } from "./feed.ts";
@@ -526,7 +526,7 @@ const requests: [string, Sent][] = [
   ...ofAddresses(),
 ];
 
-type Variant = readonly [string, Partial<GraphqlServerOptions>, readonly [string, Sent][]];
+type Variant = readonly [string, Partial<EdgeOptions>, readonly [string, Sent][]];
 const aThirdOf = <Item>(all: readonly Item[]) => all.filter((_, index) => index % 3 === 0);
 const pages = { corsOrigins: [shop, "https://other.example"], introspection: true };
 const trustedOnly = { trustedDocuments: { documents: trusted, only: true } };

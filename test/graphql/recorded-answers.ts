@@ -5,7 +5,7 @@ import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
 import type { Identify } from "../../src/auth/identify.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
+import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { type Admission, freeSlot } from "../../src/net/admission.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { until } from "../until.ts";
@@ -71,7 +71,7 @@ const identify: Identify = async ({ header, watchToken }) => {
 export async function startTraced(
   t: TestContext,
   methods: Partial<Core>,
-  options: Partial<GraphqlServerOptions>,
+  options: Partial<EdgeOptions>,
 ): Promise<Served & { trace(): Promise<object> }> {
   const ended: Observations["graphqlEnded"][] = [];
   const refused: Observations["refused"][] = [];

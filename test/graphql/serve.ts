@@ -3,8 +3,9 @@ import type { TestContext } from "node:test";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
-import { createGraphqlServer, type GraphqlServerOptions } from "../../src/graphql/server.ts";
-import type { DrainTimes } from "../../src/graphql/transport/socket-drain.ts";
+import type { EdgeOptions } from "../../src/graphql/edge.ts";
+import { createGraphqlServer } from "../../src/graphql/server.ts";
+import type { DrainTimes } from "../../src/graphql/transport/websocket.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { listen } from "../listen.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
@@ -35,7 +36,7 @@ export type Answer = any;
 export async function serve(
   t: TestContext,
   methods: Partial<Core> = {},
-  options: Partial<GraphqlServerOptions> = {},
+  options: Partial<EdgeOptions> = {},
 ): Promise<Served> {
   const { core, seen } = fakeCore(methods);
   let logged = "";

@@ -18,9 +18,9 @@ import {
   type GetPayoutRequest,
   GetPayoutResponseSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createSubgraphSchema, printSubgraph } from "../../src/graphql/schema/subgraph.ts";
-import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { type Answer, type Served, serve, somebody } from "./serve.ts";
 import { firstResult, socketClient } from "./socket.ts";
 
@@ -116,7 +116,7 @@ const query = `query ($of: [_Any!]!) { _entities(representations: $of) {
 function subgraph(
   t: TestContext,
   names: ReadonlySet<string> = new Set(["default"]),
-  options: Partial<GraphqlServerOptions> = {},
+  options: Partial<EdgeOptions> = {},
 ): Promise<Served> {
   return serve(t, methods, {
     schema: createSubgraphSchema(names),

@@ -3,7 +3,7 @@
  * they prevent.
  */
 import { limits } from "../../src/graphql/limits.ts";
-import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
+import { socketLimits } from "../../src/graphql/transport/socket-flow.ts";
 import { intakeLimits } from "../../src/net/intake-limits.ts";
 
 const most = Number.MAX_SAFE_INTEGER;

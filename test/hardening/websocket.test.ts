@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
 import WebSocket from "ws";
 import { limits } from "../../src/graphql/limits.ts";
-import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
+import { socketLimits } from "../../src/graphql/transport/socket-flow.ts";
 import { type Served, serve } from "../graphql/serve.ts";
 import { rawSocket } from "../graphql/socket.ts";
 import { openIntake } from "../net/open-intake.ts";

@@ -17,13 +17,13 @@ import {
 } from "../../gen/payments/v1/payment_pb.ts";
 import { type Payout, PayoutSchema, PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
 import { type Kind, kindOf } from "../../model/kinds.ts";
+import { createLive } from "../context.ts";
+import { received } from "../live.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { messageFields, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
-import { deliveries, received } from "./stream.ts";
-import { afterInit } from "./watch.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
 const { paymentId, transactionId } = EventSchema.field;
@@ -143,10 +143,10 @@ builder.subscriptionField("events", (t) =>
     },
     subscribe: (_, { kinds, after }, context) => {
       const request = create(StreamEventsRequestSchema, {
-        ...afterInit({ after }, context.operation.live),
+        afterCursor: context.operation.request.lastEventId ?? after ?? undefined,
         kinds: (kinds ?? []) as EventKind[],
       });
-      return deliveries(context, (core, call) => core.streamEvents(request, call));
+      return createLive(context, (core, call) => core.streamEvents(request, call));
     },
     resolve: (delivery) => received(delivery),
   }),

@@ -1,8 +1,14 @@
 import { type FieldViolation, GatewayError } from "../../errors.ts";
 import { UpstreamErrorSchema } from "../../gen/payments/v1/error_pb.ts";
 import { userMessage } from "../../upstream/user-message.ts";
-import { codeOf, mappings, retryAfterSeconds } from "../errors.ts";
-import { graphqlSpelling, messageOf, spelled } from "../field-names.ts";
+import {
+  codeOf,
+  graphqlSpelling,
+  mappings,
+  messageOf,
+  retryAfterSeconds,
+  spelled,
+} from "../errors.ts";
 import { builder } from "./builder.ts";
 import { messageFields } from "./message-type.ts";
 

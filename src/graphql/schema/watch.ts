@@ -3,10 +3,10 @@ import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
 import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
-import type { Live } from "../live.ts";
+import { createLive, type OpenStream } from "../context.ts";
+import { received } from "../live.ts";
 import { builder } from "./builder.ts";
 import type { ObjectType } from "./connection.ts";
-import { deliveries, received } from "./stream.ts";
 
 type SubscriptionFieldBuilder = Parameters<Parameters<typeof builder.subscriptionField>[1]>[0];
 
@@ -16,9 +16,9 @@ export function addWatch(kind: KindName, type: ObjectType<Event>, description: s
     t.field({
       ...{ description, type, nullable: false, args: watchArgs(t, kind) },
       subscribe: (_, { externalId, untilFinal, after }, context) => {
-        const start = startInit({ after }, context.operation.live);
+        const start = startInit(context.operation.request.lastEventId ?? after);
         const init = { externalId, untilFinal: untilFinal ?? false, ...start };
-        return deliveries(context, watches[kind](init));
+        return createLive(context, watches[kind](init));
       },
       resolve: (delivery) => received(delivery),
     }),
@@ -29,15 +29,12 @@ export function addWatch(kind: KindName, type: ObjectType<Event>, description: s
 interface WatchInit {
   readonly externalId: string;
   readonly untilFinal: boolean;
-  readonly afterCursor?: string;
+  readonly afterCursor?: string | undefined;
   readonly fromStart?: boolean;
 }
 
-/** Opens a watch in the core. */
-export type OpenWatch = Parameters<typeof deliveries>[1];
-
 /** How each kind is watched, by GraphQL and by the plain watches of `/watch`. */
-export const watches: Readonly<Record<KindName, (init: WatchInit) => OpenWatch>> = {
+export const watches: Readonly<Record<KindName, (init: WatchInit) => OpenStream>> = {
   payment(init) {
     const request = create(WatchPaymentRequestSchema, init);
     return (core, call) => core.watchPayment(request, call);
@@ -70,21 +67,7 @@ function watchArgs(t: SubscriptionFieldBuilder, what: KindName) {
   };
 }
 
-/** The start of a watch for its request, which takes `earliest` as `fromStart`, not as a cursor. */
-export function startInit(args: After, live: Live) {
-  const init = afterInit(args, live);
-  return init.afterCursor === "earliest" ? { fromStart: true } : init;
-}
-
-/** The cursor that a stream resumes from: the header `Last-Event-ID`, else the argument `after`. */
-export function afterInit(
-  { after }: After,
-  { lastEventId }: Live,
-): { readonly afterCursor?: string } {
-  const afterCursor = lastEventId ?? after ?? undefined;
-  return afterCursor === undefined ? {} : { afterCursor };
-}
-
-interface After {
-  readonly after?: string | null | undefined;
+/** Where a watch starts, for its request: `earliest` is `fromStart` there, and no cursor. */
+export function startInit(after: string | null | undefined) {
+  return after === "earliest" ? { fromStart: true } : { afterCursor: after ?? undefined };
 }

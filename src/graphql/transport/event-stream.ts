@@ -87,16 +87,12 @@ export function isStream(result: Subscribed): result is AsyncIterableIterator<Ex
  * A single result in the form of an event stream: of a query, or of what failed to be a
  * subscription. It follows the protocol of graphql-sse (distinct connections), as do the streams.
  */
-export function resultAsEvents(
-  result: ExecutionResult,
-  live: Live,
-  method: string | undefined,
-): Answer {
+export function resultAsEvents(result: ExecutionResult, method: string | undefined): Answer {
   const format = graphqlEvents;
   const failure = failureOf(result);
   const reconnects = method === "GET" && failure?.retryable;
-  const item = format.item(result, live, failure !== undefined);
-  const body = format.begin(live) + item + (reconnects ? "" : format.complete);
+  const item = format.item(result, failure ? { failure: { error: undefined } } : {});
+  const body = format.begin({}) + item + (reconnects ? "" : format.complete);
   const statusByGet = reconnects ? 200 : failure?.status;
   const status = (method === "GET" ? statusByGet : failure?.protocolStatus) ?? 200;
   const headers = { ...streamHeaders(format), ...(status !== 200 && failure?.headers) };
@@ -174,7 +170,7 @@ async function* blocksOf<Item>(
   try {
     yield format.begin(live);
     for (let next = await first; !next.done; next = await results.next()) {
-      yield format.item(next.value, live, live.failure !== undefined);
+      yield format.item(next.value, live);
     }
     // Without `complete`, an EventSource reconnects, and resumes behind the last `id`.
     const comesBack = reconnects && live.failure && headOf(live.failure.error).retryable;

@@ -1,9 +1,8 @@
 import type { ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
 import type { Heartbeats } from "../../live/heartbeats.ts";
-import { cutUnlessRead, drained } from "../../live/reader.ts";
+import { drained } from "../../live/reader.ts";
 import { turnEnd } from "../../net/turn-end.ts";
-import type { Live } from "../live.ts";
 import type { Answer, EventStream } from "./event-stream.ts";
 
 /** Writes an answer: a text together with those of other requests, an event stream as it comes. */
@@ -41,7 +40,10 @@ async function sendEventStream(
   const beats = heartbeats.add(() => {
     if (!response.destroyed && !response.writableNeedDrain) response.write(format.heartbeat);
   });
-  const stopCutting = cutIfUnread(response, live);
+  const stopCutting = live.cutUnlessRead(
+    () => response.writableLength > 0,
+    () => response.destroy(),
+  );
   const push: Push = (event) => {
     const { socket } = response;
     if (!socket || socket.destroyed || socket.writableNeedDrain) return false;
@@ -65,19 +67,4 @@ async function sendEventStream(
     beats.stop();
     stopCutting();
   }
-}
-
-function cutIfUnread(response: ServerResponse, live: Live): () => void {
-  let stop: (() => void) | undefined;
-  live.onFailing = () => {
-    stop = cutUnlessRead(
-      () => response.writableLength > 0,
-      () => response.destroy(),
-    );
-  };
-  if (live.isFailing) live.onFailing();
-  return () => {
-    live.onFailing = undefined;
-    stop?.();
-  };
 }

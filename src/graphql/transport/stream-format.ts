@@ -4,21 +4,23 @@ import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventSchema } from "../../gen/payments/v1/event_pb.ts";
 import { shownResult } from "../errors.ts";
-import type { Live } from "../live.ts";
-import type { Delivery } from "../schema/stream.ts";
+import type { Delivery, Live } from "../live.ts";
+
+/** What a format tells of a stream beside its items. A single result has only its failure. */
+type State = Partial<Pick<Live, "start" | "cursor" | "failure">>;
 
 /** How a live stream is written into the body of a response. */
 export interface StreamFormat<Item> {
   readonly contentType: string;
   /** The first block of the body. */
-  begin(live: Live): string;
+  begin(state: State): string;
   /**
    * An event like `item`, but as a chunk of HTTP/1.1 that all its readers share; undefined if it has
    * to be executed for this one.
    */
   pushed(event: Event, live: Live): Buffer | undefined;
-  /** @param failed whether the item is the error that ended the stream, opened or not */
-  item(item: Item, live: Live, failed: boolean): string;
+  /** With a failure, the item is the error that ended the stream, opened or not. */
+  item(item: Item, state: State): string;
   /** Written while the stream is silent. */
   readonly heartbeat: string;
   /** The last block, which marks the end; empty if the format has none. */
@@ -31,8 +33,7 @@ export const eventStreamType = "text/event-stream";
 export const graphqlEvents: StreamFormat<ExecutionResult> = {
   contentType: eventStreamType,
   begin: beginEvents,
-  item: (result, live, failed) =>
-    retryOf(live, failed) + nextEvent(JSON.stringify(shownResult(result)), live),
+  item: (result, state) => retryOf(state) + nextEvent(JSON.stringify(shownResult(result)), state),
   pushed: (event, { resultOf }) => resultOf?.(event)?.as(nextEventChunk),
   heartbeat: ":\n\n",
   complete: "event: complete\ndata:\n\n",
@@ -50,10 +51,10 @@ export function plainEvents(messageOf: (error: unknown) => string): StreamFormat
     contentType: eventStreamType,
     begin: beginEvents,
     pushed: plainEventChunk,
-    item(delivery, live, failed) {
+    item(delivery, state) {
       if ("event" in delivery) return plainEvent(delivery.event);
-      const { error } = delivery;
-      return `: ${messageOf(error).replaceAll(/\s+/g, " ")}\n${retryOf(live, failed)}${idOf(live.cursor)}\n`;
+      const message = messageOf(delivery.error).replaceAll(/\s+/g, " ");
+      return `: ${message}\n${retryOf(state)}${idOf(state.cursor)}\n`;
     },
     heartbeat: ":\n\n",
     complete: "",
@@ -68,9 +69,9 @@ export function plainEvents(messageOf: (error: unknown) => string): StreamFormat
 export const multipartResults: StreamFormat<ExecutionResult> = {
   contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec=1.0',
   begin: () => `--graphql${part({})}`,
-  item(result, live) {
+  item(result, { failure }) {
     const { errors, ...rest } = shownResult(result);
-    if (live.failure) return part({ payload: null, errors });
+    if (failure) return part({ payload: null, errors });
     return part({ payload: { ...rest, ...(errors && { errors }) } });
   },
   pushed: (event, { resultOf }) => resultOf?.(event)?.as(payloadChunk),
@@ -94,7 +95,7 @@ function chunkOf(text: string): Buffer {
   return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
 }
 
-function nextEvent(json: string, { cursor }: { readonly cursor: string | undefined }): string {
+function nextEvent(json: string, { cursor }: Pick<State, "cursor">): string {
   return `${idOf(cursor)}event: next\ndata: ${json}\n\n`;
 }
 
@@ -108,12 +109,12 @@ function plainEvent(event: Event): string {
   return `${idOf(event.cursor)}data: ${json}\n\n`;
 }
 
-function beginEvents({ start }: Live): string {
+function beginEvents({ start }: State): string {
   return `retry: ${reconnectMs(undefined)}\n${idOf(start)}\n`;
 }
 
-function retryOf({ failure }: Live, failed: boolean): string {
-  return failed ? `retry: ${reconnectMs(failure?.error)}\n` : "";
+function retryOf({ failure }: State): string {
+  return failure ? `retry: ${reconnectMs(failure.error)}\n` : "";
 }
 
 /** A text from a request that is not a cursor could have several lines: it is left out. */

@@ -3,13 +3,11 @@ import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
-import { createContext } from "../context.ts";
+import { createContext, createLive, type OpenStream } from "../context.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, problemOf, problemType } from "../errors.ts";
-import type { Live } from "../live.ts";
 import type { Operation } from "../operation.ts";
-import { deliveries } from "../schema/stream.ts";
-import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
+import { startInit, watches } from "../schema/watch.ts";
 import { type Answer, beginStream, headOf, streamHeaders } from "./event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./headers.ts";
 import { plainEvents } from "./stream-format.ts";
@@ -45,7 +43,6 @@ export function createWatchPath(
 
   return async (request, watched, operation) => {
     const { method, url = "/", headers } = request;
-    const { live } = operation;
     const refused = (error: unknown, status = headOf(error).status, allow = {}): Answer => {
       operation.failed(codeOf(error));
       const formatted = formatError(error);
@@ -70,27 +67,30 @@ export function createWatchPath(
     try {
       refuseForeignPage(headers, corsOrigins);
       const context = createContext(core, await operation.request.authenticate(), operation);
-      const results = deliveries(context, openerOf(watched, url, live));
-      const begun = await beginStream({ results, live, format, reconnects: true });
+      const live = createLive(context, openerOf(watched, url, operation.request.lastEventId));
+      const begun = await beginStream({ results: live, live, format, reconnects: true });
       if (typeof begun.body !== "object" || begun.status === 200) return begun;
       return refused(live.failure?.error);
     } catch (error) {
       if (!headOf(error).retryable) return refused(error);
       // An EventSource reconnects only after status 200.
-      live.failed(error);
-      const body = format.item({ error }, live, true);
+      const body = format.item({ error }, { failure: { error } });
       return { status: 200, headers: streamHeaders(format), body };
     }
   };
 }
 
 /** @throws GatewayError INVALID_ARGUMENT for an invalid external_id or query parameter */
-function openerOf({ kind, externalId }: Watched, url: string, live: Live): OpenWatch {
+function openerOf(
+  { kind, externalId }: Watched,
+  url: string,
+  lastEventId: string | undefined,
+): OpenStream {
   const { searchParams: query } = new URL(url, "http://localhost");
   const init = {
     externalId: externalIdOf(externalId),
     untilFinal: flagOf(query, "until_final"),
-    ...startInit({ after: query.get("after") }, live),
+    ...startInit(lastEventId ?? query.get("after")),
   };
   return watches[kinds[kind].name](init);
 }

@@ -13,12 +13,11 @@ import * as ws from "ws";
 import type { Caller } from "../../auth/caller.ts";
 import { type Credentials, inAccount } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
-import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
 import { createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
-import { codeOf, shownResult, withoutHttp } from "../errors.ts";
+import { codeOf, errorsOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
@@ -32,6 +31,8 @@ export interface Connection {
   readonly request: IncomingMessage;
   /** Called once its caller is known. */
   readonly onCaller: () => void;
+  /** Called when the last operation under way is over. */
+  readonly onIdle: () => void;
 }
 
 /** An operation that the client has begun and that neither side has completed. */
@@ -39,11 +40,6 @@ interface Running {
   /** Undefined while it waits for admission. */
   operation?: Operation;
   stopCutting?: () => void;
-}
-
-/** Errors that end an operation before it has a result. */
-interface Refusal {
-  readonly refusal: readonly GraphQLError[];
 }
 
 /**
@@ -56,7 +52,7 @@ export function createProtocol(edge: Edge) {
   const { tracing, overload } = edge;
 
   /** The server's side of one connection. */
-  return ({ socket, stream, request, onCaller }: Connection) => {
+  return ({ socket, stream, request, onCaller, onIdle }: Connection) => {
     /** The operations that are not completed, by the client's ids. */
     const running = new Map<string, Running>();
     /** Operations that wait or run, completed or not. */
@@ -114,40 +110,38 @@ export function createProtocol(edge: Edge) {
         await send({ id, ...message });
       };
       try {
-        const result = await begun;
-        if (!result) return;
-        if ("refusal" in result) {
-          own.operation?.failed(codeOf(result.refusal[0]));
-          const payload = result.refusal.map(withoutHttp);
-          return await complete({ type: MessageType.Error, payload });
+        let result: Subscribed | undefined;
+        try {
+          result = await begun;
+        } catch (error) {
+          const errors = errorsOf(error, formatError, own.operation?.request.acceptLanguage);
+          own.operation?.failed(codeOf(errors[0]));
+          return await complete({ type: MessageType.Error, payload: errors.map(withoutHttp) });
         }
-        if (isOver()) return;
+        if (!result || isOver()) return;
+        if (own.operation?.live) prepareLive(id, own, own.operation.live);
         for await (const one of Symbol.asyncIterator in result ? result : [result]) {
           if (isOver()) break;
           await send({ id, type: MessageType.Next, payload: shownResult(one) });
         }
         await complete({ type: MessageType.Complete });
       } finally {
-        underWay -= 1;
         own.operation?.end();
         own.stopCutting?.();
         if (!isOver()) running.delete(id);
+        underWay -= 1;
+        if (underWay === 0) onIdle();
       }
     }
 
-    /** What the operation answers with; undefined if nobody waits for it. */
+    /** What the operation answers with; undefined if nobody waits for it. Rejects if it is refused. */
     async function begin(
       id: string,
       own: Running,
       payload: SubscribePayload,
-    ): Promise<Subscribed | Refusal | undefined> {
-      let slot: Slot;
-      try {
-        if (underWay > limits.operationsPerSocket) throw tooManyOperations();
-        slot = await overload.enterBySocket(socket);
-      } catch (error) {
-        return { refusal: [formatError(error)] };
-      }
+    ): Promise<Subscribed | undefined> {
+      if (underWay > limits.operationsPerSocket) throw tooManyOperations();
+      const slot = await overload.enterBySocket(socket);
       if (running.get(id) !== own || socket.readyState !== socket.OPEN) {
         slot.leave();
         return undefined;
@@ -155,11 +149,8 @@ export function createProtocol(edge: Edge) {
       const operation = operationOf(slot);
       own.operation = operation;
       operation.begin();
-      prepareLive(id, own, operation.live);
       try {
         return await operation.request.span.run(() => execute(operation, payload));
-      } catch (error) {
-        return { refusal: [formatError(error, operation.request.acceptLanguage)] };
       } finally {
         // Give the slot back before sending: a client that does not read must not hold it.
         slot.leave();
@@ -175,20 +166,16 @@ export function createProtocol(edge: Edge) {
         stream.write(frames(id));
         return true;
       };
-      live.onFailing = () => {
-        const isUnread = () => !isOver() && socket.bufferedAmount > 0;
-        own.stopCutting = cutUnlessRead(isUnread, () => socket.terminate());
-      };
+      own.stopCutting = live.cutUnlessRead(
+        () => !isOver() && socket.bufferedAmount > 0,
+        () => socket.terminate(),
+      );
     }
 
-    async function execute(
-      operation: Operation,
-      payload: SubscribePayload,
-    ): Promise<Subscribed | Refusal> {
+    async function execute(operation: Operation, payload: SubscribePayload): Promise<Subscribed> {
       const context = createContext(core, await operation.request.authenticate(), operation);
       const text = documentOf(payload) ?? "";
-      const { prepared, errors } = operations.find(text, payload.operationName);
-      if (!prepared) return { refusal: errors };
+      const prepared = operations.find(text, payload.operationName);
       return operations.begin(prepared, payload.variables, context);
     }
 
@@ -214,6 +201,7 @@ export function createProtocol(edge: Edge) {
     }
 
     return {
+      isIdle: () => underWay === 0,
       /** Handles a message; resolves when what it began is over. Rejects if that cannot be sent. */
       async handle(text: string): Promise<void> {
         // It could not be answered: the socket is being closed.
@@ -231,7 +219,7 @@ export function createProtocol(edge: Edge) {
           case MessageType.Complete: {
             const completed = running.get(message.id)?.operation;
             running.delete(message.id);
-            completed?.end({ hasLeft: !completed.live.isOpen });
+            completed?.end({ hasLeft: !completed.live?.isOpen });
             return;
           }
           default:

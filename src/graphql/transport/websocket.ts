@@ -2,20 +2,28 @@ import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
+import { Drain } from "../../live/drain.ts";
 import { isCrossOrigin } from "../../net/browser-origin.ts";
 import { readTarget } from "../../net/http1.ts";
 import type { Misdirection } from "../../net/request-head.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import type { Edge } from "../edge.ts";
 import { limits } from "../limits.ts";
-import { type DrainTimes, SocketDrain } from "./socket-drain.ts";
-import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
-import { countArriving, inTurn, limitSocket, socketLimits } from "./websocket-limits.ts";
+import { countArriving, inTurn, keepAlive, limitSocket, socketLimits } from "./socket-flow.ts";
 import { createProtocol } from "./websocket-protocol.ts";
+
+/** How long a listener takes to close its sockets when it shuts down, in milliseconds. */
+export interface DrainTimes {
+  /** Longest period over which the closing of idle sockets is spread. */
+  readonly spreadMs: number;
+  /** Longest time for operations; then their sockets are closed, and soon after terminated. */
+  readonly timeoutMs: number;
+}
 
 /**
  * Serves graphql-transport-ws at `/graphql` of a listener, and answers all of its upgrade requests.
- * The returned function stops serving, and closes each socket when its operations are over.
+ * The returned function stops serving, and closes each socket when its operations are over, so that
+ * no client misses a last message.
  * @param misdirection which upgrade requests are refused by their headers alone. Default: none
  */
 export function serveWebSockets(
@@ -32,7 +40,8 @@ export function serveWebSockets(
     maxBufferedChunks: socketLimits.chunks,
     handleProtocols,
   });
-  const drain = new SocketDrain(sockets.clients);
+  const drain = new Drain();
+  let isDraining = false;
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const status = refusal(request);
@@ -46,7 +55,6 @@ export function serveWebSockets(
     }
     intake.readTurns.remove(socket);
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      readOnlyWhileRead(webSocket, socket);
       keepAlive(webSocket, onCut, heartbeats);
       serve(webSocket, socket, request);
     });
@@ -59,32 +67,37 @@ export function serveWebSockets(
     if (misdirected) return misdirected.status;
     if (request.url?.split("?", 1)[0] !== "/graphql") return 404;
     if (isCrossOrigin(request.headers, corsOrigins)) return 403;
-    return drain.hasBegun ? 503 : undefined;
+    return isDraining ? 503 : undefined;
   }
 
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
-    const track = drain.add(socket);
     const arriving = countArriving(socket, stream);
     // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
     // all the operations that a socket may have: beyond the budget those that hold most are cut.
     const watched = intake.budget.watch({
-      bytes: () => socket.bufferedAmount + arriving.bytes,
+      bytes: () => socket.bufferedAmount + arriving.bytes(),
       cut() {
         onCut("unread_memory");
         socket.terminate();
       },
     });
-    limitSocket(socket, onCut);
-    const session = openSession({ socket, stream, request, onCaller: arriving.takeLarge });
-    const handleInTurn = inTurn(socket, stream, intake, session.handle);
-    socket.on("message", (data) => {
-      const handled = handleInTurn(String(data)).catch((error) => {
+    limitSocket(socket, stream, onCut);
+    const session = openSession({
+      ...{ socket, stream, request, onCaller: arriving.takeLarge },
+      onIdle: () => isDraining && close(socket),
+    });
+    socket.once(
+      "close",
+      drain.join(() => session.isIdle() && close(socket)),
+    );
+    const handle = inTurn(socket, stream, intake, (text) => {
+      session.handle(text).catch((error) => {
         if (socket.readyState !== socket.OPEN) return;
         log.error({ err: error }, "WebSocket message failed");
         socket.close(CloseCode.InternalServerError, "Internal server error");
       });
-      track(handled);
     });
+    socket.on("message", (data) => handle(String(data)));
     socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
     socket.once("close", () => {
       watched.leave();
@@ -93,9 +106,27 @@ export function serveWebSockets(
   }
 
   server.on("upgrade", onUpgrade);
-  return async (times) => {
+  return async ({ spreadMs, timeoutMs }) => {
     // Upgrades are still answered: Node would leave one on an open connection to nobody.
-    await drain.drain(times);
+    isDraining = true;
+    const closed = [...sockets.clients].map(
+      (socket) => new Promise((resolve) => socket.once("close", resolve)),
+    );
+    drain.end(new Error("the gateway is shutting down"), spreadMs);
+    const timeUp = setTimeout(() => sockets.clients.forEach(close), timeoutMs);
+    await Promise.all(closed);
+    clearTimeout(timeUp);
     sockets.close();
   };
 }
+
+function close(socket: WebSocket): void {
+  if (socket.readyState !== socket.OPEN) return;
+  // Clients of graphql-transport-ws reconnect after this code.
+  socket.close(1012, "Service Restart");
+  const cut = setTimeout(() => socket.terminate(), closeGraceMs);
+  socket.once("close", () => clearTimeout(cut));
+}
+
+/** How long clients may take to answer the close of their socket. */
+const closeGraceMs = 1_000;

@@ -6,7 +6,7 @@ import type { Call } from "../../../src/core/core.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
-import type { GraphqlServerOptions } from "../../../src/graphql/server.ts";
+import type { EdgeOptions } from "../../../src/graphql/edge.ts";
 import { collect } from "../../collect.ts";
 import { until } from "../../until.ts";
 import { createFeed, paymentEvent, refusing } from "../feed.ts";
@@ -77,7 +77,7 @@ test("an EventSource whose watch cannot begin is told when to come back, a crowd
 });
 
 test("a key set that is away ends no EventSource, and a POST with its status", async (t) => {
-  const identify: GraphqlServerOptions["identify"] = () =>
+  const identify: EdgeOptions["identify"] = () =>
     Promise.reject(new GatewayError("UNAVAILABLE", "refused", { retryAfterMs: 4_000 }));
   const gateway = await serve(t, {}, { identify });
   const answer = await get(gateway);
