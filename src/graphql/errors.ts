@@ -152,7 +152,7 @@ function fromGateway(
 }
 
 /** Overload is 503, as HTTP proxies and clients expect; 429 is for the account's rate budget. */
-const httpOfOverload = { status: 503, headers: { "retry-after": "1" } };
+export const httpOfOverload = { status: 503, headers: { "retry-after": "1" } };
 
 /** The status and the headers of a response that an error fails as a whole. */
 export function httpOf(
@@ -169,17 +169,14 @@ export function httpOf(
 /** The payments service's Error object. */
 function upstreamExtension(error: UpstreamError) {
   const { code, param, paymentId, errorId } = error;
+  // Undefined if it is unset or unknown.
+  const known = error.type === 0 ? undefined : ErrorTypeSchema.value[error.type];
+  const type = known?.name.slice(ErrorTypeSchema.sharedPrefix?.length);
   const unrecognized = error.unrecognized.map(({ field, value }) => ({ field, value }));
   return {
-    ...{ code, type: errorTypeName(error), param, paymentId, errorId },
+    ...{ code, type, param, paymentId, errorId },
     ...(unrecognized.length > 0 && { unrecognized }),
   };
-}
-
-/** The name of its type in the enum ErrorType; undefined if it is unset or unknown. */
-function errorTypeName(error: UpstreamError): string | undefined {
-  const known = ErrorTypeSchema.values.find(({ number }) => number !== 0 && number === error.type);
-  return known?.name.slice(ErrorTypeSchema.sharedPrefix?.length);
 }
 
 /** An error as a client receives it, without the HTTP status and headers in its extensions. */

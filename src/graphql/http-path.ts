@@ -8,12 +8,11 @@ import { errorsOf } from "./errors.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
-import { recordError, type Subscribed } from "./operations.ts";
+import { type Begun, recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
 import {
   type Answer,
   beginStream,
-  isStream,
   resultAsEvents,
   resultTypeOf,
   streamFormatOf,
@@ -34,7 +33,7 @@ export function createHttpPath(edge: Edge) {
     request: IncomingMessage,
     body: Body,
     operation: Operation,
-  ): Promise<Subscribed> {
+  ): Promise<Begun> {
     const { method, headers } = request;
     if (method !== "GET" && method !== "POST") {
       throw notAllowed("GraphQL only supports GET and POST requests.", "GET, POST");
@@ -71,21 +70,21 @@ export function createHttpPath(edge: Edge) {
     if (!production && method === "GET" && headers.accept?.includes("text/html")) {
       return { status: 200, headers: { "content-type": "text/html" }, body: await renderPage() };
     }
-    let result: Subscribed;
+    let result: Begun;
     try {
       result = await resultOf(request, body, operation);
     } catch (error) {
       result = { errors: errorsOf(error, formatError) };
     }
     recordError(operation, result);
-    if (!isStream(result)) {
+    if (!("live" in result)) {
       return takesOnlyEvents(headers.accept)
         ? resultAsEvents(result, method)
         : encode(result, resultTypeOf(headers.accept));
     }
     const format = streamFormatOf(headers.accept) ?? graphqlEvents;
     const reconnects = method === "GET" && format === graphqlEvents;
-    return beginStream({ results: result, live: operation.live!, format, reconnects });
+    return beginStream({ ...result, format, reconnects });
   };
 }
 

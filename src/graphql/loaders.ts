@@ -13,14 +13,13 @@ import {
   type OperationSummary,
   type Payment,
   PaymentSchema,
-  type PaymentState,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
   GetPaymentRequestSchema,
   type GetPaymentResponse,
   ListPaymentsRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { type Payout, PayoutSchema, type PayoutState } from "../gen/payments/v1/payout_pb.ts";
+import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
   type GetPayoutResponse,
@@ -39,15 +38,12 @@ export type PageRequest = Pick<ListEventsRequest, "pageSize" | "pageToken" | "ne
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
 
-/** What is known of a payment or payout besides its message. */
-export interface State {
-  readonly state: PaymentState | PayoutState;
-  readonly cursor: string;
-  /** Whether a call's outcome is unknown. It and the next are known only of what was read. */
-  readonly outcomeUnknown?: boolean;
-  /** Whether an operator has to find out an outcome. */
-  readonly needsOperator?: boolean;
-}
+/**
+ * What is known of a payment or payout besides its message: whether an outcome is unknown, or an
+ * operator has to find it out, only of what was read.
+ */
+export type State = Pick<GetPaymentResponse | GetPayoutResponse, "state" | "cursor"> &
+  Partial<Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">>;
 
 /**
  * The reads of one operation, each made only once: one that is done, failed or in progress is not

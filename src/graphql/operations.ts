@@ -1,23 +1,22 @@
-import {
-  type ExecutionResult,
-  type GraphQLSchema,
-  OperationTypeNode,
-  type VariableValues,
-} from "graphql";
+import { type ExecutionResult, OperationTypeNode } from "graphql";
 import type { Context } from "./context.ts";
-import { Documents } from "./documents.ts";
+import { Documents, type DocumentsOptions } from "./documents.ts";
 import { codeOf, errorsOf, type FormatError } from "./errors.ts";
-import { Live } from "./live.ts";
+import { type Delivery, Live } from "./live.ts";
 import type { Operation } from "./operation.ts";
 import type { Overload } from "./overload.ts";
 import type { PreparedOperation } from "./prepared-operation.ts";
 import type { Variables } from "./variables.ts";
 
-export type Subscribed = AsyncIterableIterator<ExecutionResult> | ExecutionResult;
+export type Begun = Subscription | ExecutionResult;
 
-interface OperationsOptions {
-  readonly schema: GraphQLSchema;
-  readonly introspection: boolean;
+export interface Subscription {
+  readonly live: Live;
+  /** Executes a delivery into a result for its client, within the operation's span. */
+  show(delivery: Delivery): Promise<ExecutionResult>;
+}
+
+interface OperationsOptions extends DocumentsOptions {
   readonly formatError: FormatError;
   readonly overload: Pick<Overload, "refuseOthers">;
 }
@@ -29,8 +28,8 @@ export type Operations = ReturnType<typeof createOperations>;
  * them.
  */
 export function createOperations(options: OperationsOptions) {
-  const { schema, introspection, formatError, overload } = options;
-  const documents = new Documents({ schema, introspection, formatError });
+  const { formatError, overload } = options;
+  const documents = new Documents(options);
 
   /**
    * Completes an executed operation: formats its errors. The result says in its extensions if a
@@ -51,7 +50,7 @@ export function createOperations(options: OperationsOptions) {
     prepared: PreparedOperation,
     variables: Variables,
     context: Context,
-  ): Promise<Subscribed> {
+  ): Promise<Begun> {
     const { operation, call } = context;
     operation.asks(prepared.type, prepared.rootFields);
     const values = prepared.accept(variables, call);
@@ -62,7 +61,16 @@ export function createOperations(options: OperationsOptions) {
     const source = prepared.subscribe(values, context);
     if (!(source instanceof Live)) return ended(source as ExecutionResult, context);
     source.resultOf = prepared.resultOf(values);
-    return shownResults(source, prepared, values, context, formatError);
+    const show = async (delivery: Delivery) => {
+      const result = await prepared.execute(values, context, delivery);
+      recordError(operation, result);
+      const errors = result.errors?.map((error) => formatError(error));
+      return errors ? { ...result, errors } : result;
+    };
+    return {
+      live: source,
+      show: (delivery) => operation.request.span.run(() => show(delivery)),
+    };
   }
 
   return {
@@ -76,9 +84,9 @@ export function createOperations(options: OperationsOptions) {
       prepared: PreparedOperation,
       variables: Variables | null | undefined,
       context: Context,
-    ): Promise<Subscribed> {
+    ): Promise<Begun> {
       const { operation } = context;
-      let result: Subscribed;
+      let result: Begun;
       try {
         result = await resultOf(prepared, variables ?? {}, context);
       } catch (error) {
@@ -86,36 +94,6 @@ export function createOperations(options: OperationsOptions) {
       }
       recordError(operation, result);
       return result;
-    },
-  };
-}
-
-/** Executes a subscription's events into results for its client, within the operation's span. */
-function shownResults(
-  source: Live,
-  prepared: PreparedOperation,
-  values: VariableValues,
-  context: Context,
-  formatError: FormatError,
-): AsyncIterableIterator<ExecutionResult> {
-  const { operation } = context;
-  const show = async (): Promise<IteratorResult<ExecutionResult>> => {
-    const { done, value: event } = await source.next();
-    if (done) return { done, value: undefined };
-    const result = await prepared.execute(values, context, event);
-    recordError(operation, result);
-    const { errors } = result;
-    const shown = errors?.map((error) => formatError(error));
-    return { value: shown ? { ...result, errors: shown } : result };
-  };
-  return {
-    next: () => operation.request.span.run(show),
-    async return() {
-      await source.return();
-      return { done: true, value: undefined };
-    },
-    [Symbol.asyncIterator]() {
-      return this;
     },
   };
 }

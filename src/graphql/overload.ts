@@ -4,7 +4,7 @@ import type { WebSocket } from "ws";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { overloaded, turnOf } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
-import { problemOf, problemType, withoutHttp } from "./errors.ts";
+import { httpOfOverload, problemOf, problemType, withoutHttp } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import { answerHeaders } from "./transport/headers.ts";
 import { eventStreamType, reconnectMs } from "./transport/stream-format.ts";
@@ -24,9 +24,8 @@ export function createOverload(options: OverloadOptions) {
   const { admission, report, formatError, corsOrigins } = options;
   const refused = (kind: CallKind) => report("refused", { listener: "public", kind });
   const refusal = formatError(overloaded());
-  const { http } = refusal.extensions as Refusal;
   const body = JSON.stringify({ errors: [withoutHttp(refusal)] });
-  const problem = problemOf(refusal, http.status);
+  const problem = problemOf(refusal, httpOfOverload.status);
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const { accept = "", origin } = request.headers;
@@ -41,9 +40,9 @@ export function createOverload(options: OverloadOptions) {
     const [contentType, text] = request.url?.startsWith(watchPath)
       ? [problemType, problem]
       : [`${type}; charset=utf-8`, body];
-    response.writeHead(http.status, {
+    response.writeHead(httpOfOverload.status, {
       ...headers,
-      ...http.headers,
+      ...httpOfOverload.headers,
       "content-type": contentType,
       "content-length": Buffer.byteLength(text),
     });
@@ -106,7 +105,3 @@ const watchPath = "/watch/";
 
 /** The media type of GraphQL over HTTP whose status shows whether the operation was executed. */
 export const graphqlType = "application/graphql-response+json";
-
-interface Refusal {
-  readonly http: { readonly status: number; readonly headers: Record<string, string> };
-}

@@ -50,10 +50,10 @@ export type ObjectType<Node extends object> = ReturnType<
 
 /** Defines the type of a page of these nodes, and that of its edges. */
 export function connectionType<Node extends object>(
-  name: string,
   node: ObjectType<Node>,
   { all, one, rpc, edges }: Texts,
 ) {
+  const { name } = node;
   const Edge = builder.objectRef<Edge<Node>>(`${name}Edge`).implement({
     description: `${one}, and its place in the list.`,
     fields: (t) => ({

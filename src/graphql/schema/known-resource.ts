@@ -66,7 +66,7 @@ function addList(
   { filter: { field } }: Known,
 ): void {
   const { name } = node;
-  const { Connection, Edge } = connectionType(name, node, {
+  const { Connection, Edge } = connectionType(node, {
     ...{ all: `the ${kind}s that the gateway knows`, one: `A ${kind}`, rpc: `List${name}s` },
     edges:
       "In the order that was asked for. A page may have fewer than `first`, even none, while " +
@@ -117,7 +117,7 @@ function addFields(
   { externalId, answer: { field }, event }: Known,
 ): void {
   const states = field.state.enum as DescEnum;
-  const { Connection } = connectionType(event.name, event, {
+  const { Connection } = connectionType(event, {
     ...{ all: `the events of a ${kind}`, one: `An event of the ${kind}`, rpc: "ListEvents" },
     edges: "The events, in the order that was asked for.",
   });

@@ -11,17 +11,9 @@ import { inputType } from "./input-type.ts";
 export interface MutationOptions<Desc extends DescMessage, Success extends object> {
   readonly description: string;
   /** The type of a successful result. */
-  readonly success: SuccessRef<Success>;
+  readonly success: ObjectRef<typeof builder.$inferSchemaTypes, Success>;
   run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
 }
-
-/** The call, with the Idempotency-Key of its input. */
-function withKey(call: Call, { idempotencyKey }: Readonly<Record<string, unknown>>): Call {
-  if (typeof idempotencyKey !== "string") return call;
-  return { ...call, inputIdempotencyKey: idempotencyKey };
-}
-
-type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
 
 /**
  * Adds the mutation of a method, with one `input` made from its request, whose result is the union `<Name>Result` of its success type
@@ -51,8 +43,9 @@ export function mutation<Desc extends DescMessage, Success extends object>(
         try {
           const given = input as Readonly<Record<string, unknown>>;
           const message = toMessage(request, given);
-          const call = withKey(context.call, given);
-          return (await run(context.core, message, call)) as never;
+          const { idempotencyKey: key } = given;
+          const call = typeof key === "string" ? { inputIdempotencyKey: key } : {};
+          return (await run(context.core, message, { ...context.call, ...call })) as never;
         } catch (error) {
           const failure = failureOf(error, (path) => toInputPath(request, path));
           if (failure) {

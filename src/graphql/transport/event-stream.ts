@@ -2,8 +2,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { ExecutionResult } from "graphql";
 import { GatewayError } from "../../errors.ts";
 import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
-import type { Live } from "../live.ts";
-import type { Subscribed } from "../operations.ts";
+import type { Delivery, Live } from "../live.ts";
 import { graphqlType } from "../overload.ts";
 import {
   eventStreamType,
@@ -79,10 +78,6 @@ function isStreamType(type: string): boolean {
   return type === multipartType || type === eventStreamType;
 }
 
-export function isStream(result: Subscribed): result is AsyncIterableIterator<ExecutionResult> {
-  return Symbol.asyncIterator in result;
-}
-
 /**
  * A single result in the form of an event stream: of a query, or of what failed to be a
  * subscription. It follows the protocol of graphql-sse (distinct connections), as do the streams.
@@ -121,8 +116,9 @@ const retryableStatuses = new Set(
 );
 
 interface Beginning<Item> {
-  readonly results: AsyncIterator<Item>;
   readonly live: Live;
+  /** Makes of a delivery what the format writes. */
+  readonly show: (delivery: Delivery) => Item | Promise<Item>;
   readonly format: StreamFormat<Item>;
   /** Whether the client reconnects by itself, as an EventSource does. */
   readonly reconnects: boolean;
@@ -136,8 +132,8 @@ interface Beginning<Item> {
  * `Last-Event-ID`.
  */
 export async function beginStream<Item>(beginning: Beginning<Item>): Promise<Answer> {
-  const { results, live, reconnects, format } = beginning;
-  const first = results.next();
+  const { live, reconnects, format } = beginning;
+  const first = live.next();
   const hasFirst = first.then(nothing, nothing);
   await Promise.race([live.opened, hasFirst]);
   // Without `Last-Event-ID`, a stream that is over already is answered with the format's
@@ -164,18 +160,18 @@ export function headOf(error: unknown) {
 }
 
 async function* blocksOf<Item>(
-  { results, live, reconnects, format }: Beginning<Item>,
-  first: Promise<IteratorResult<Item>>,
+  { live, show, reconnects, format }: Beginning<Item>,
+  first: Promise<IteratorResult<Delivery>>,
 ): EventStream["blocks"] {
   try {
     yield format.begin(live);
-    for (let next = await first; !next.done; next = await results.next()) {
-      yield format.item(next.value, live);
+    for (let next = await first; !next.done; next = await live.next()) {
+      yield format.item(await show(next.value), live);
     }
     // Without `complete`, an EventSource reconnects, and resumes behind the last `id`.
     const comesBack = reconnects && live.failure && headOf(live.failure.error).retryable;
     if (format.complete && !comesBack) yield format.complete;
   } finally {
-    await results.return?.();
+    await live.return();
   }
 }

@@ -6,6 +6,7 @@ import { isUtf8Address } from "../../net/address-text.ts";
 import { createContext, createLive, type OpenStream } from "../context.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, problemOf, problemType } from "../errors.ts";
+import type { Delivery } from "../live.ts";
 import type { Operation } from "../operation.ts";
 import { startInit, watches } from "../schema/watch.ts";
 import { type Answer, beginStream, headOf, streamHeaders } from "./event-stream.ts";
@@ -68,7 +69,8 @@ export function createWatchPath(
       refuseForeignPage(headers, corsOrigins);
       const context = createContext(core, await operation.request.authenticate(), operation);
       const live = createLive(context, openerOf(watched, url, operation.request.lastEventId));
-      const begun = await beginStream({ results: live, live, format, reconnects: true });
+      const show = (delivery: Delivery) => delivery;
+      const begun = await beginStream({ live, show, format, reconnects: true });
       if (typeof begun.body !== "object" || begun.status === 200) return begun;
       return refused(live.failure?.error);
     } catch (error) {

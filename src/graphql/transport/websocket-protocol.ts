@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { GraphQLError } from "graphql";
+import type { ExecutionResult } from "graphql";
 import {
   CloseCode,
   GRAPHQL_TRANSPORT_WS_PROTOCOL,
@@ -21,7 +21,7 @@ import { codeOf, errorsOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
-import type { Subscribed } from "../operations.ts";
+import type { Begun } from "../operations.ts";
 
 /** A socket, and what its operations share. */
 export interface Connection {
@@ -80,7 +80,8 @@ export function createProtocol(edge: Edge) {
       try {
         caller = await identify(given);
       } catch (error) {
-        socket.close(...closeOf(error, formatError));
+        const { code } = formatError(error).extensions;
+        socket.close(...(closes.get(code) ?? [1013, "Try again later"]));
         return;
       }
       credentials = given;
@@ -110,7 +111,7 @@ export function createProtocol(edge: Edge) {
         await send({ id, ...message });
       };
       try {
-        let result: Subscribed | undefined;
+        let result: Begun | undefined;
         try {
           result = await begun;
         } catch (error) {
@@ -119,11 +120,16 @@ export function createProtocol(edge: Edge) {
           return await complete({ type: MessageType.Error, payload: errors.map(withoutHttp) });
         }
         if (!result || isOver()) return;
-        if (own.operation?.live) prepareLive(id, own, own.operation.live);
-        for await (const one of Symbol.asyncIterator in result ? result : [result]) {
-          if (isOver()) break;
-          await send({ id, type: MessageType.Next, payload: shownResult(one) });
-        }
+        const next = (one: ExecutionResult) =>
+          send({ id, type: MessageType.Next, payload: shownResult(one) });
+        if ("live" in result) {
+          prepareLive(id, own, result.live);
+          for await (const delivery of result.live) {
+            const one = await result.show(delivery);
+            if (isOver()) break;
+            await next(one);
+          }
+        } else await next(result);
         await complete({ type: MessageType.Complete });
       } finally {
         own.operation?.end();
@@ -139,7 +145,7 @@ export function createProtocol(edge: Edge) {
       id: string,
       own: Running,
       payload: SubscribePayload,
-    ): Promise<Subscribed | undefined> {
+    ): Promise<Begun | undefined> {
       if (underWay > limits.operationsPerSocket) throw tooManyOperations();
       const slot = await overload.enterBySocket(socket);
       if (running.get(id) !== own || socket.readyState !== socket.OPEN) {
@@ -172,7 +178,7 @@ export function createProtocol(edge: Edge) {
       );
     }
 
-    async function execute(operation: Operation, payload: SubscribePayload): Promise<Subscribed> {
+    async function execute(operation: Operation, payload: SubscribePayload): Promise<Begun> {
       const context = createContext(core, await operation.request.authenticate(), operation);
       const text = documentOf(payload) ?? "";
       const prepared = operations.find(text, payload.operationName);
@@ -271,20 +277,11 @@ function stillValid(caller: Caller | undefined): Caller {
   throw new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" });
 }
 
-/** The protocol's code for a caller that is unknown or not allowed; else one to try again later. */
-function closeOf(
-  error: unknown,
-  formatError: (error: unknown) => GraphQLError,
-): [code: number, reason: string] {
-  switch (formatError(error).extensions.code) {
-    case "UNAUTHENTICATED":
-      return [CloseCode.Unauthorized, "Unauthorized"];
-    case "FORBIDDEN":
-      return [CloseCode.Forbidden, "Forbidden"];
-    default:
-      return [1013, "Try again later"];
-  }
-}
+/** The protocol's codes for a caller that is unknown or not allowed. */
+const closes: ReadonlyMap<unknown, [code: number, reason: string]> = new Map([
+  ["UNAUTHENTICATED", [CloseCode.Unauthorized, "Unauthorized"]],
+  ["FORBIDDEN", [CloseCode.Forbidden, "Forbidden"]],
+]);
 
 /**
  * Encodes a result as a `next` message of graphql-transport-ws, in one unfragmented and unmasked
