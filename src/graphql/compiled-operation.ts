@@ -96,11 +96,11 @@ export function compileOperation(
     subscribe(values: VariableValues, context: unknown): AsyncIterable<unknown> | ExecutionResult {
       const [plan] = planWith(values);
       if (!plan?.field.subscribe) throw new Error("the operation is no subscription");
-      const { field, key, nodes, info } = plan;
+      const { field, key, info } = plan;
       try {
         return field.subscribe?.(undefined, argumentsOf(plan, values), context, info) as never;
       } catch (error) {
-        return { errors: [locatedError(error, nodes, [key])] };
+        return { errors: [locatedError(error, info.fieldNodes, [key])] };
       }
     },
   };
@@ -129,8 +129,6 @@ type Complete = (run: Run, value: unknown, path: Path | undefined) => unknown;
 interface FieldPlan {
   /** Its name in the result. */
   readonly key: string;
-  readonly name: string;
-  readonly nodes: readonly FieldNode[];
   readonly field: GraphQLField<unknown, unknown>;
   readonly info: GraphQLResolveInfo;
   readonly isNonNull: boolean;
@@ -222,17 +220,15 @@ class Compiler {
     const schema = this.#schema;
     const known = { fieldName: name, fieldNodes: nodes, returnType, parentType, schema };
     const info = known as unknown as GraphQLResolveInfo;
-    const about = { nodes, info };
-    const complete = this.#completion(returnType, about);
+    const complete = this.#completion(returnType, info);
     const isNonNull = isNonNullType(returnType);
     const isLeaf = isLeafType(isNonNull ? returnType.ofType : returnType);
-    return { key, name, nodes, field, info, isNonNull, isLeaf, complete };
+    return { key, field, info, isNonNull, isLeaf, complete };
   }
 
-  #completion(type: GraphQLOutputType, about: About): Complete {
-    const { info } = about;
+  #completion(type: GraphQLOutputType, info: GraphQLResolveInfo): Complete {
     if (isNonNullType(type)) {
-      const complete = this.#completion(type.ofType, about);
+      const complete = this.#completion(type.ofType, info);
       return (run, value, path) => {
         const completed = complete(run, value, path);
         if (completed !== null) return completed;
@@ -240,16 +236,18 @@ class Compiler {
         throw new Error(`Cannot return null for non-nullable field ${name}.`);
       };
     }
-    const complete = this.#ofValue(type, about);
+    const complete = this.#ofValue(type, info);
     return (run, value, path) => {
       if (value instanceof Error) throw value;
       return value === null || value === undefined ? null : complete(run, value, path);
     };
   }
 
-  #ofValue(type: Exclude<GraphQLOutputType, { ofType: never }>, about: About): Complete {
-    const { info } = about;
-    if (isListType(type)) return this.#ofList(type.ofType, about);
+  #ofValue(
+    type: Exclude<GraphQLOutputType, { ofType: never }>,
+    info: GraphQLResolveInfo,
+  ): Complete {
+    if (isListType(type)) return this.#ofList(type.ofType, info);
     if (isLeafType(type)) {
       return (_, value) => {
         const shown = type.coerceOutputValue(value);
@@ -259,14 +257,13 @@ class Compiler {
         );
       };
     }
-    if (isObjectType(type)) return this.#ofObject(type, about);
-    return this.#ofAbstract(type as GraphQLAbstractType, about);
+    if (isObjectType(type)) return this.#ofObject(type, info);
+    return this.#ofAbstract(type as GraphQLAbstractType, info);
   }
 
-  #ofList(itemType: GraphQLOutputType, about: About): Complete {
-    const complete = this.#completion(itemType, about);
-    const isNonNull = isNonNullType(itemType);
-    const { nodes, info } = about;
+  #ofList(itemType: GraphQLOutputType, info: GraphQLResolveInfo): Complete {
+    const complete = this.#completion(itemType, info);
+    const about = { info, isNonNull: isNonNullType(itemType) };
     return (run, value, path) => {
       if (!Array.isArray(value)) {
         const name = `${info.parentType}.${info.fieldName}`;
@@ -277,7 +274,7 @@ class Compiler {
       try {
         for (const [index, item] of value.entries()) {
           const at = { prev: path, key: index, typename: undefined };
-          const shown = run.shown(item, complete, { nodes, isNonNull }, at);
+          const shown = run.shown(item, complete, about, at);
           holdsPromise ||= shown instanceof Promise;
           items.push(shown);
         }
@@ -289,19 +286,22 @@ class Compiler {
     };
   }
 
-  #ofObject(type: GraphQLObjectType, { nodes }: About): Complete {
+  #ofObject(type: GraphQLObjectType, { fieldNodes }: GraphQLResolveInfo): Complete {
     let fields: readonly FieldPlan[] | undefined;
     return (run, value, path) => {
-      fields ??= this.fieldsOf(selectionsOf(nodes), type);
+      fields ??= this.fieldsOf(
+        fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []),
+        type,
+      );
       return run.fields(fields, value, path);
     };
   }
 
-  #ofAbstract(type: GraphQLAbstractType, about: About): Complete {
+  #ofAbstract(type: GraphQLAbstractType, info: GraphQLResolveInfo): Complete {
     const resolveType = type.resolveType ?? defaultTypeResolver;
     const completions = new Map<string, Complete>();
     for (const possible of this.#schema.getPossibleTypes(type)) {
-      completions.set(possible.name, this.#ofObject(possible, about));
+      completions.set(possible.name, this.#ofObject(possible, info));
     }
     const begin = (run: Run, value: unknown, path: Path | undefined, name: unknown) => {
       const complete = completions.get(name as string);
@@ -309,22 +309,12 @@ class Compiler {
       throw new GraphQLError(`Abstract type "${type}" was resolved to none of its types.`);
     };
     return (run, value, path) => {
-      const name = resolveType(value, run.context, about.info, type);
+      const name = resolveType(value, run.context, info, type);
       return isPromiseLike(name)
         ? Promise.resolve(name).then((known) => begin(run, value, path, known))
         : begin(run, value, path, name);
     };
   }
-}
-
-/** The field that a value is completed for. */
-interface About {
-  readonly nodes: readonly FieldNode[];
-  readonly info: GraphQLResolveInfo;
-}
-
-function selectionsOf(nodes: readonly FieldNode[]): SelectionSetNode[] {
-  return nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
 }
 
 /** The execution of one operation. */
@@ -436,8 +426,8 @@ class Run {
     }
   }
 
-  #fail(thrown: unknown, { nodes, isNonNull }: Failing, path: Path): null {
-    const error = locatedError(thrown, nodes, responsePathAsArray(path));
+  #fail(thrown: unknown, { info, isNonNull }: Failing, path: Path): null {
+    const error = locatedError(thrown, info.fieldNodes, responsePathAsArray(path));
     if (isNonNull) throw error;
     this.#add(error, path);
     return null;
@@ -455,17 +445,17 @@ function pathOf({ key, info }: FieldPlan, prev: Path | undefined): Path {
   return { prev, key, typename: info.parentType.name };
 }
 
-function argumentsOf({ field, nodes }: FieldPlan, values: VariableValues) {
+function argumentsOf({ field, info }: FieldPlan, values: VariableValues) {
   if (field.args.length === 0) return noArguments;
-  return getArgumentValues(field, nodes[0] as FieldNode, values);
+  return getArgumentValues(field, info.fieldNodes[0] as FieldNode, values);
 }
 
 const noArguments: Readonly<Record<string, unknown>> = Object.freeze({});
 
 type Fields = Record<string, unknown>;
 
-/** The nodes that an error is located at, and whether it also fails the parent. */
-type Failing = Pick<FieldPlan, "nodes" | "isNonNull">;
+/** The field that an error is located at, and whether it also fails the parent. */
+type Failing = Pick<FieldPlan, "info" | "isNonNull">;
 
 /** Ignores how promises end that are no longer awaited. */
 function leave(values: readonly unknown[] = []): void {

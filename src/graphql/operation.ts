@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { KindName } from "../model/kinds.ts";
@@ -199,7 +200,7 @@ const serverFailures: ReadonlySet<string> = new Set([
 ]);
 
 /** Starts the span of an operation. */
-export function startOperationSpan(tracing: Tracing, request: IncomingRequest): Span {
+export function startOperationSpan(tracing: Tracing, request: IncomingMessage): Span {
   const address = { "http.route": "/graphql", "url.path": "/graphql" };
   return startHttpSpan(tracing, request, "GraphQL Operation", address);
 }
@@ -207,7 +208,7 @@ export function startOperationSpan(tracing: Tracing, request: IncomingRequest): 
 /** Starts the span of a plain watch. @param resource in the path; undefined for an unknown path */
 export function startWatchSpan(
   tracing: Tracing,
-  request: IncomingRequest,
+  request: IncomingMessage,
   resource: string | undefined,
 ): Span {
   const route = resource && `/watch/${resource}/{external_id}`;
@@ -218,7 +219,7 @@ export function startWatchSpan(
 /** Starts the span of a request, below the span that its headers name. */
 function startHttpSpan(
   tracing: Tracing,
-  { method = "GET", headers, httpVersion }: IncomingRequest,
+  { method = "GET", headers, httpVersion }: IncomingMessage,
   name: string,
   address: Attributes,
 ): Span {
@@ -233,10 +234,4 @@ function startHttpSpan(
       "network.protocol.version": httpVersion,
     }),
   });
-}
-
-interface IncomingRequest {
-  readonly method?: string | undefined;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly httpVersion: string;
 }
