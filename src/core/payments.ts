@@ -10,7 +10,7 @@ import {
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
-  PaymentState,
+  type PaymentState,
   PaymentStatus,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
@@ -26,11 +26,10 @@ import { noFacts } from "../ledger/facts.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, Fact, OperationState } from "../ledger/log.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
-import { isPayingOperation, paymentState } from "../ledger/payment-state.ts";
+import { isPayingOperation } from "../ledger/payment-state.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
-import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
@@ -38,7 +37,7 @@ import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { withoutWait } from "./wait.ts";
-import { type Awaited, watch } from "./watch.ts";
+import { watch } from "./watch.ts";
 
 /** Payments: create, confirm, look up, watch; and the operations of alternative payments. */
 export function paymentCases(context: Context) {
@@ -60,21 +59,16 @@ export function paymentCases(context: Context) {
     const callbackUrl = request.callbackUrl ?? context.callbackUrl(account, "payments");
     // Assumed when the answer does not name one.
     const operation = numberOf(PaymentOperation, moneyMethods[method].operations[0]);
-    // An answer about a refund, say, leaves open what became of the call.
-    const isAnother = (payment: Payment) =>
-      !isPayingOperation(payment.operation) ||
-      (!confirms && payment.operation === PaymentOperation.CONFIRM);
+    // An answer about a refund, say, leaves open what became of the call; so does one to a confirmation
+    // that is about the payment.
+    const { UNSPECIFIED, CONFIRM } = PaymentOperation;
+    const isAnother = ({ operation }: Payment) =>
+      operation !== UNSPECIFIED &&
+      (!isPayingOperation(operation) || confirms !== (operation === CONFIRM));
     const made = moneyCalls.run({
       ...{ call, method, externalId, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
-      async send(options) {
-        const sent = { ...request, callbackUrl };
-        const payment = await send(context.upstreamOf(call), sent, options);
-        // It tells of the payment that is to be confirmed, and not whether it was.
-        const isOfHold = confirms && namesPayment(payment) && (await isHeld(context, about));
-        if (isOfHold) throw outcomeUnknown(externalId);
-        return payment;
-      },
+      send: (options) => send(context.upstreamOf(call), { ...request, callbackUrl }, options),
       refusal: async (said, intent) =>
         confirms && saysDeclined(said)
           ? declinedConfirmation(context, account, intent, said)
@@ -136,22 +130,6 @@ export function paymentCases(context: Context) {
 }
 
 type PaymentRequest = CreatePaymentRequest | CreateRecurrentPaymentRequest | ConfirmPaymentRequest;
-
-/** Whether an answer says that it is about a payment, not about its confirmation. */
-function namesPayment({ operation }: Payment): boolean {
-  return operation === PaymentOperation.PAYMENT || operation === PaymentOperation.RECURRENT;
-}
-
-/** Whether a payment is known to be held, or may be, since the log cannot be read. */
-async function isHeld(
-  { ledger }: Context,
-  { account, kind, externalId }: Awaited,
-): Promise<boolean> {
-  const reading = ledger.snapshot(account, kind, externalId);
-  const snapshot = await reading.catch(() => null);
-  if (snapshot === undefined) return false;
-  return snapshot === null || paymentState(snapshot) === PaymentState.AUTHORIZED;
-}
 
 /**
  * The event of a confirmation that the service declined with an Error object. It is one of

@@ -178,7 +178,7 @@ test("is_success without a status is no payment while the payer has a page to go
   }
 });
 
-test("an answer about a held payment leaves the outcome of its confirmation unknown", async () => {
+test("an answer about the payment leaves the outcome of its confirmation unknown", async () => {
   const { pay, confirm, callback, state } = rig();
   const { PAYMENT: operation } = PaymentOperation;
   const does = async () => ({ ...succeeded("pay-1"), operation });
@@ -188,8 +188,9 @@ test("an answer about a held payment leaves the outcome of its confirmation unkn
   await callback({ operation: "confirm", status: "success" });
   assert.equal(await state(), "PAID");
 
-  // What another client made is not known to be held.
-  assert.equal((await rig().confirm(does)).state, PaymentState.PAID);
+  const another = rig();
+  await assert.rejects(another.confirm(does), isUnknown, "nor does it of one by another client");
+  assert.equal(await another.state(), "UNKNOWN");
 });
 
 test("an answer that says how the payment ended is understood, even if it names none", async () => {
