@@ -52,7 +52,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   graphql: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
   admin: [
     ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "ratelimit/"],
-    ...["reconcile/", "ledger/dead-letter.ts", "telemetry/", "upstream/", "wire/"],
+    ...["reconcile/", "telemetry/", "upstream/", "wire/"],
   ],
   "telemetry/tracing": ["version.ts"],
   // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`,

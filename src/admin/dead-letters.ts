@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import * as z from "zod";
 import { type Replayed, replay } from "../callbacks/replay.ts";
-import type { StoredDeadLetter } from "../ledger/dead-letter.ts";
+import type { StoredDeadLetter } from "../ledger/dead-letters.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";

@@ -2,7 +2,7 @@ import { ByAge } from "../collections/by-age.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
-import type { Seal } from "../secrets/seal.ts";
+import type { Keyring } from "../secrets/keyring.ts";
 import { type Bounds, type Cursor, placeIn } from "../stores/cursor.ts";
 import {
   type AccountKernel,
@@ -19,6 +19,7 @@ import { Change, Draft } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
+import type { Observers } from "./observed.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { isBlank, keyOfTopic, recordIn, UnreadableRecord } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
@@ -35,21 +36,23 @@ export interface Done<T> {
   readonly nowMs: number;
 }
 
-export interface AccountOptions {
-  readonly tokens: () => string;
-  readonly turns: Turns;
-  readonly ages: Ages;
-  /** Encrypts the secrets of events. Undefined: nothing is encrypted. */
-  readonly seal: Seal | undefined;
-  /** An event's secrets could not be decrypted: it lacks them. */
-  readonly onLocked: () => void;
-  readonly onUnreadable: (error: UnreadableRecord) => void;
+export interface AccountOptions extends Ages, Pick<Observers, "report"> {
+  /**
+   * Encrypts the secrets of an account's events, and its dead letters. Undefined for a store that is
+   * this process's memory, which holds the secrets anyway: nothing is encrypted.
+   */
+  readonly keyringOf: ((account: string) => Sealing) | undefined;
 }
+
+type Sealing = Pick<Keyring, "events" | "deadLetters">;
 
 /** One account's ledger in this process: decides steps on its records, and reads its log. */
 export class LedgerAccount implements StoredLog {
   readonly kernel: AccountKernel;
   readonly turns: Turns;
+  readonly keyring: Sealing | undefined;
+  readonly #name: string;
+  readonly #tokens: () => string;
   readonly #options: AccountOptions;
   readonly #cache = new RecordCache();
   readonly #recent = new RecentEvents();
@@ -60,9 +63,18 @@ export class LedgerAccount implements StoredLog {
   readonly #hub = new Hub();
   #watching: Promise<() => void> | undefined;
 
-  constructor(kernel: AccountKernel, options: AccountOptions) {
+  /** @param shared what all accounts of the process take in turn */
+  constructor(
+    name: string,
+    kernel: AccountKernel,
+    options: AccountOptions,
+    shared: { readonly tokens: () => string; readonly turns: Turns },
+  ) {
     this.kernel = kernel;
-    this.turns = options.turns;
+    this.turns = shared.turns;
+    this.keyring = options.keyringOf?.(name);
+    this.#name = name;
+    this.#tokens = shared.tokens;
     this.#options = options;
   }
 
@@ -115,8 +127,7 @@ export class LedgerAccount implements StoredLog {
         const value = this.understood(key, () => recordIn(was.text));
         return new Draft(key, value, was);
       });
-      const { tokens, ages } = this.#options;
-      const change = new Change(tokens(), this.kernel.nowMs(), drafts, ages);
+      const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#options);
       return { change, result: this.understood(keys[0] ?? "", () => decide(change)) };
     } catch (error) {
       // The store may have another one by the next step.
@@ -136,9 +147,18 @@ export class LedgerAccount implements StoredLog {
       if (error instanceof GatewayError && !(error instanceof UnreadableRecord)) throw error;
       const unreadable =
         error instanceof UnreadableRecord ? error : new UnreadableRecord(key, error);
-      this.#options.onUnreadable(unreadable);
+      this.#onUnreadable(unreadable);
       throw unreadable;
     }
+  }
+
+  #onUnreadable({ key: record, cause: error }: UnreadableRecord): void {
+    this.#options.report?.("unreadable", { account: this.#name, record, error });
+  }
+
+  /** Reports what could not be decrypted: it is returned without its secrets. */
+  onLocked(what: "event" | "dead_letter"): void {
+    this.#options.report?.("locked", { account: this.#name, what });
   }
 
   async #commit(change: Change, commit: Commit, keys: readonly string[]): Promise<Committed> {
@@ -160,7 +180,7 @@ export class LedgerAccount implements StoredLog {
   #commitOf(change: Change): Commit {
     const events = change.events.map(({ topic, event, trace }): NewEvent => {
       rememberTrace(event, trace);
-      return { topic, bytes: writeEvent(this.#options.seal, event, trace) };
+      return { topic, bytes: writeEvent(this.keyring?.events, event, trace) };
     });
     const records = change.drafts.map((draft): RecordChange => {
       const { key, was, expected, flags, keepMs, isPinned } = draft;
@@ -212,8 +232,8 @@ export class LedgerAccount implements StoredLog {
       own.cursor = cursor;
       return own;
     }
-    const { event, locked } = readEvent(this.#options.seal, bytes);
-    if (locked) this.#options.onLocked();
+    const { event, locked } = readEvent(this.keyring?.events, bytes);
+    if (locked) this.onLocked("event");
     event.cursor = cursor;
     return event;
   }
@@ -224,7 +244,7 @@ export class LedgerAccount implements StoredLog {
       try {
         return [this.eventOf(row)];
       } catch (error) {
-        this.#options.onUnreadable(new UnreadableRecord(`event ${row.cursor}`, error));
+        this.#onUnreadable(new UnreadableRecord(`event ${row.cursor}`, error));
         return [];
       }
     });

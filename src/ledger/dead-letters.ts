@@ -1,16 +1,35 @@
 import { GatewayError } from "../errors.ts";
-import { kinds } from "../model/kinds.ts";
-import type { Seal } from "../secrets/seal.ts";
+import { type Kind, kinds } from "../model/kinds.ts";
 import type { StoredRecord } from "../stores/kernel.ts";
 import type { LedgerAccount } from "./account.ts";
 import type { Change, Draft } from "./change.ts";
-import type {
-  DeadLetter,
-  DeadLetters,
-  DeadLettersOptions,
-  StoredDeadLetter,
-} from "./dead-letter.ts";
 import { passOver } from "./record.ts";
+
+/** A callback with a valid signature whose body could not be turned into an event. */
+export interface DeadLetter {
+  /** Digest of kind and body: the same body is kept once. */
+  readonly id: string;
+  readonly kind: Kind;
+  /** The raw body, in base64. */
+  readonly body: string;
+  readonly reason: string;
+  readonly receivedAtMs: number;
+}
+
+/** A dead letter as it is returned. */
+export interface StoredDeadLetter extends Omit<DeadLetter, "body"> {
+  /** Absent if it was encrypted with a password that is no longer accepted. */
+  readonly body?: string;
+  /** Its position among those of its account; lists can continue from it even after its removal. */
+  readonly place: string;
+}
+
+export interface DeadLettersOptions {
+  /** Default: the oldest first. */
+  readonly newestFirst?: boolean;
+  /** The place of a letter: the list continues after it. */
+  readonly behind?: string | undefined;
+}
 
 /** What one account may have. */
 export interface LettersBound {
@@ -19,36 +38,32 @@ export interface LettersBound {
   readonly bytes: number;
 }
 
-export interface RecordedDeadLettersOptions {
-  readonly accountOf: (account: string) => LedgerAccount;
-  /** Encrypts an account's letters. Default: they are stored in plain, for memory alone. */
-  readonly sealOf?: ((account: string) => Seal) | undefined;
-  /** A letter could not be decrypted: it is returned without its body. */
-  readonly onLocked: (account: string) => void;
-  readonly bound?: LettersBound | undefined;
-}
-
 /**
- * Dead letters as records: one for each, whose body is an attachment, encrypted whole, whatever it
- * contains; an index of them by when they were stored; and a record that sums them up. When an
- * account's share is full, new ones are rejected: dropping an old one would lose a callback that was
- * acknowledged.
+ * The dead letters of all accounts, as records: one for each, whose body is an attachment, encrypted
+ * whole, whatever it contains; an index of them by when they were stored; and a record that sums them
+ * up. When an account's share is full, new ones are rejected: dropping an old one would lose a callback
+ * that was acknowledged.
  */
-export class RecordedDeadLetters implements DeadLetters {
-  readonly #options: RecordedDeadLettersOptions;
+export class DeadLetters {
+  readonly #accountOf: (account: string) => LedgerAccount;
+  readonly #bound: LettersBound;
 
-  constructor(options: RecordedDeadLettersOptions) {
-    this.#options = options;
+  constructor(accountOf: (account: string) => LedgerAccount, bound = defaultBound) {
+    this.#accountOf = accountOf;
+    this.#bound = bound;
   }
 
-  /** @throws GatewayError UNAVAILABLE when the account's share is full or the store out of reach */
+  /**
+   * Stores a dead letter, once per id, until it is removed.
+   * @throws GatewayError UNAVAILABLE when the account's share is full or the store out of reach:
+   * nothing was acknowledged.
+   */
   async addDeadLetter(account: string, { body, ...letter }: DeadLetter): Promise<void> {
-    const { accountOf, sealOf, bound = defaultBound } = this.#options;
+    const of = this.#accountOf(account);
     const raw = Buffer.from(body, "base64");
-    const bytes = sealOf?.(account).close(raw, letter.id) ?? raw;
-    const keys = [keyOf(letter.id), sumKey];
-    const { result: isKept } = await accountOf(account).transact(keys, (change) =>
-      addLetter(change, letter, bytes, bound),
+    const bytes = of.keyring?.deadLetters.close(raw, letter.id) ?? raw;
+    const { result: isKept } = await of.transact([keyOf(letter.id), sumKey], (change) =>
+      addLetter(change, letter, bytes, this.#bound),
     );
     if (isKept) return;
     throw new GatewayError("UNAVAILABLE", "the dead letters are full: replay or discard some", {
@@ -56,11 +71,16 @@ export class RecordedDeadLetters implements DeadLetters {
     });
   }
 
+  /**
+   * The dead letters of an account, in the order of their arrival. The iteration reads a few at a
+   * time: letters that are removed meanwhile may be missing, all others come exactly once.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a place
+   */
   async *deadLetters(
     account: string,
     { newestFirst = false, behind }: DeadLettersOptions = {},
   ): AsyncGenerator<StoredDeadLetter> {
-    const of = this.#options.accountOf(account);
+    const of = this.#accountOf(account);
     let place = numberOf(behind);
     for (;;) {
       const next = place === undefined ? {} : newestFirst ? { max: place - 1 } : { min: place + 1 };
@@ -70,7 +90,7 @@ export class RecordedDeadLetters implements DeadLetters {
       for (const record of records) {
         let letter: StoredDeadLetter | undefined;
         try {
-          letter = this.#read(account, record);
+          letter = letterIn(of, record);
         } catch (error) {
           passOver(error);
         }
@@ -81,29 +101,19 @@ export class RecordedDeadLetters implements DeadLetters {
   }
 
   async deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined> {
-    const { records } = await this.#options.accountOf(account).kernel.read([keyOf(id)]);
-    return records[0] && this.#read(account, records[0]);
+    const of = this.#accountOf(account);
+    const { records } = await of.kernel.read([keyOf(id)]);
+    return records[0] && letterIn(of, records[0]);
   }
 
   async countDeadLetters(account: string): Promise<number> {
-    return this.#options.accountOf(account).kernel.count(index);
+    return this.#accountOf(account).kernel.count(index);
   }
 
+  /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */
   async removeDeadLetter(account: string, id: string): Promise<boolean> {
-    const keys = [keyOf(id), sumKey];
-    const { result } = await this.#options.accountOf(account).transact(keys, removeLetter);
+    const { result } = await this.#accountOf(account).transact([keyOf(id), sumKey], removeLetter);
     return result;
-  }
-
-  /** Undefined if it was removed. @throws UnreadableRecord */
-  #read(account: string, { key, text, attachments }: StoredRecord): StoredDeadLetter | undefined {
-    if (text === "") return undefined;
-    const { accountOf, sealOf, onLocked } = this.#options;
-    const letter = accountOf(account).understood(key, () => letterIn(text));
-    const stored = attachments.get("body") ?? new Uint8Array();
-    const body = sealOf ? sealOf(account).open(stored, letter.id) : stored;
-    if (!body) onLocked(account);
-    return { ...letter, ...(body && { body: Buffer.from(body).toString("base64") }) };
   }
 }
 
@@ -112,13 +122,22 @@ interface LetterRecord extends Omit<StoredDeadLetter, "body"> {
   readonly bytes: number;
 }
 
-/** @throws Error for a text that is not of a letter, or of one of a newer gateway */
-function letterIn(text: string): Omit<StoredDeadLetter, "body"> {
-  const { bytes: _, ...letter } = JSON.parse(text) as LetterRecord;
-  if (letter.kind in kinds && Number.isFinite(letter.receivedAtMs)) return letter;
-  throw new Error("it is not a dead letter");
+/** Undefined if it was removed. @throws UnreadableRecord */
+function letterIn(
+  of: LedgerAccount,
+  { key, text, attachments }: StoredRecord,
+): StoredDeadLetter | undefined {
+  if (text === "") return undefined;
+  const { bytes: _, ...letter } = of.understood(key, (): LetterRecord => {
+    const record: LetterRecord = JSON.parse(text);
+    if (record.kind in kinds && Number.isFinite(record.receivedAtMs)) return record;
+    throw new Error("it is not a dead letter");
+  });
+  const stored = attachments.get("body") ?? new Uint8Array();
+  const body = of.keyring ? of.keyring.deadLetters.open(stored, letter.id) : stored;
+  if (!body) of.onLocked("dead_letter");
+  return { ...letter, ...(body && { body: Buffer.from(body).toString("base64") }) };
 }
-
 /** @returns false if the account's share is full */
 function addLetter(
   change: Change,

@@ -3,10 +3,9 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
-import type { Keyring } from "../secrets/keyring.ts";
 import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, Scored, StoredRecord } from "../stores/kernel.ts";
-import { LedgerAccount } from "./account.ts";
+import { type AccountOptions, LedgerAccount } from "./account.ts";
 import {
   addNews,
   adoptCall,
@@ -26,11 +25,9 @@ import {
   waitsForProcess,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import type { DeadLetters } from "./dead-letter.ts";
-import { type LettersBound, RecordedDeadLetters } from "./dead-letters.ts";
+import { DeadLetters, type LettersBound } from "./dead-letters.ts";
 import { factsOf, isForgotten, keptFor } from "./entries.ts";
 import {
-  type Ages,
   type Begun,
   type Ending,
   endedForMs,
@@ -62,13 +59,8 @@ import { keyRecordKey, type PaymentRecord, passOver, recordIn, recordKey } from 
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
-export interface LedgerOptions extends Ages, Observers {
+export interface LedgerOptions extends AccountOptions, Observers {
   readonly kernel: Kernel;
-  /**
-   * Encrypts the secrets of an account's events, and its dead letters. Undefined for a store that is
-   * this process's memory, which holds the secrets anyway: nothing is encrypted.
-   */
-  readonly keyringOf: ((account: string) => Pick<Keyring, "events" | "deadLetters">) | undefined;
   /** Default: 10,000 dead letters of an account, and 64 MiB together. */
   readonly lettersBound?: LettersBound | undefined;
 }
@@ -108,19 +100,11 @@ export class Ledger {
   readonly letters: DeadLetters;
   readonly #options: LedgerOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
-  readonly #tokens: () => string;
-  readonly #turns = createTurns();
+  readonly #shared = { tokens: createTokens(), turns: createTurns() };
 
   constructor(options: LedgerOptions) {
-    const { keyringOf } = options;
     this.#options = options;
-    this.#tokens = createTokens();
-    this.letters = new RecordedDeadLetters({
-      accountOf: (account) => this.#account(account),
-      sealOf: keyringOf && ((account) => keyringOf(account).deadLetters),
-      bound: options.lettersBound,
-      onLocked: (account) => options.report?.("locked", { account, what: "dead_letter" }),
-    });
+    this.letters = new DeadLetters((account) => this.#account(account), options.lettersBound);
   }
 
   /** Whether what was appended survives this process. */
@@ -533,14 +517,7 @@ export class Ledger {
     const kernel = this.#options.kernel.account(name);
     let account = this.#accounts.get(name);
     if (!account) {
-      const { keyringOf, report } = this.#options;
-      account = new LedgerAccount(kernel, {
-        ...{ tokens: this.#tokens, turns: this.#turns, ages: this.#options },
-        seal: keyringOf?.(name).events,
-        onLocked: () => report?.("locked", { account: name, what: "event" }),
-        onUnreadable: ({ key: record, cause: error }) =>
-          report?.("unreadable", { account: name, record, error }),
-      });
+      account = new LedgerAccount(name, kernel, this.#options, this.#shared);
       this.#accounts.set(name, account);
     }
     return account;

@@ -16,9 +16,10 @@ function watched() {
     watches.push({ listener, begin: () => resolve(() => {}), fail: reject });
     return promise;
   };
-  const account = new LedgerAccount({ watch } as unknown as AccountKernel, {
-    ...{ tokens: () => "", turns: undefined as never, ages: undefined as never },
-    ...{ seal: undefined, onLocked() {}, onUnreadable() {} },
+  const kernel = { watch } as unknown as AccountKernel;
+  const options = { retentionMs: 1, firstLookMs: 1, giveUpMs: 1, keyringOf: undefined };
+  const account = new LedgerAccount("shop", kernel, options, {
+    ...{ tokens: () => "", turns: undefined as never },
   });
   return { account, watches };
 }

@@ -3,7 +3,7 @@ import type {
   DeadLetter,
   DeadLettersOptions,
   StoredDeadLetter,
-} from "../../src/ledger/dead-letter.ts";
+} from "../../src/ledger/dead-letters.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 
 export function letter(id: string, body = Buffer.from(id).toString("base64")): DeadLetter {

@@ -172,8 +172,8 @@ export const defects = defectsIn({
   },
   "ledger/account.ts": {
     "an event is stored without its state": {
-      line: "bytes: writeEvent(this.#options.seal, event, trace)",
-      instead: "bytes: writeEvent(this.#options.seal, { ...event, state: 0 }, trace)",
+      line: "bytes: writeEvent(this.keyring?.events, event, trace)",
+      instead: "bytes: writeEvent(this.keyring?.events, { ...event, state: 0 }, trace)",
       brokenChecks: ["shown otherwise than stored"],
       shownBy: 1,
     },
