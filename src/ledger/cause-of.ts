@@ -4,25 +4,18 @@ import type { Ledger } from "./ledger.ts";
 import { recordKey } from "./record.ts";
 import { traceOf } from "./stored-event.ts";
 
-/** Finds the call that caused an event or callback of a payment or payout, if calls are traced. */
-export interface Causes {
-  /** Records a call that is sent; `trace` is its `traceparent`, undefined if it is not traced. */
-  sent(account: string, kind: Kind, externalId: string, trace: string | undefined): void;
-  /**
-   * The `traceparent` of the last call for an external id, from this process's recent calls or from
-   * an answer among the newest events of the log. Never rejects.
-   */
-  of(account: string, kind: Kind, externalId: string): Promise<string | undefined>;
-}
+export type Causes = ReturnType<typeof createCauses>;
 
-export function createCauses(ledger: Ledger): Causes {
+/** Finds the call that caused an event or callback of a payment or payout, if calls are traced. */
+export function createCauses(ledger: Ledger) {
   /** Traces of recent calls: a callback may arrive before the log has the answer with the trace. */
   const lately = new Map<string, string>();
   const keyOf = (account: string, kind: Kind, externalId: string) =>
     `${account} ${recordKey(kind, externalId)}`;
 
   return {
-    sent(account, kind, externalId, trace) {
+    /** Records a call that is sent; `trace` is its `traceparent`, undefined if it is not traced. */
+    sent(account: string, kind: Kind, externalId: string, trace: string | undefined): void {
       const key = keyOf(account, kind, externalId);
       lately.delete(key);
       if (trace === undefined) return;
@@ -32,7 +25,11 @@ export function createCauses(ledger: Ledger): Causes {
       if (oldest !== undefined) lately.delete(oldest);
     },
 
-    async of(account, kind, externalId) {
+    /**
+     * The `traceparent` of the last call for an external id, from this process's recent calls or from
+     * an answer among the newest events of the log. Never rejects.
+     */
+    async of(account: string, kind: Kind, externalId: string): Promise<string | undefined> {
       const known = lately.get(keyOf(account, kind, externalId));
       if (known !== undefined) return known;
       try {
