@@ -44,9 +44,11 @@ export async function listKnown<Of extends Answer>(
   const { tokenOf, placeOf } = pageTokens(["known", kind, newestFirst], /^\d{1,16}$/);
   const named = placeOf(text, "page_token");
   const place = named === undefined ? undefined : Number(named);
-  const from = [micros(request.firstSeenAfter, Math.floor), newestFirst ? undefined : place];
-  const to = [micros(request.firstSeenBefore, Math.ceil), newestFirst ? place : undefined];
-  const [after, before] = [bound(Math.max, from), bound(Math.min, to)];
+  const from = micros(request.firstSeenAfter, Math.floor) ?? 0;
+  const to = micros(request.firstSeenBefore, Math.ceil) ?? Number.MAX_SAFE_INTEGER;
+  const [after, before] = newestFirst
+    ? [from, Math.min(to, place ?? to)]
+    : [Math.max(from, place ?? from), to];
   const states = request.states.map(stateOf);
   const size = Math.min(request.pageSize || defaultPageSize, maxPageSize);
   const selection = { kind, states, needsOperator, newestFirst, after, before };
@@ -84,12 +86,4 @@ function micros(at: Timestamp | undefined, round: (micros: number) => number): n
 function instantOf(micros: number): Instant {
   const nanos = (micros % 1_000_000) * 1_000;
   return { seconds: BigInt(Math.floor(micros / 1_000_000)), nanos };
-}
-
-function bound(
-  closest: (...all: number[]) => number,
-  all: readonly (number | undefined)[],
-): number | undefined {
-  const given = all.filter((one) => one !== undefined);
-  return given.length > 0 ? closest(...given) : undefined;
 }
