@@ -11,16 +11,12 @@ export interface Turns {
   page<T>(read: () => Promise<T>): Promise<T>;
 }
 
-export interface TurnsOptions {
-  /** Stored events that all readers together get in one turn of the event loop. */
-  readonly eventsPerTurn: number;
-  /** Pages that are read, and decoded, at a time. */
-  readonly pagesAtOnce: number;
-}
+/** Stored events that all readers together get in one turn of the event loop. */
+export const eventsPerTurn = 32;
+/** Pages that are read, and decoded, at a time. */
+export const pagesAtOnce = 4;
 
-const defaults: TurnsOptions = { eventsPerTurn: 32, pagesAtOnce: 4 };
-
-export function createTurns({ eventsPerTurn, pagesAtOnce } = defaults): Turns {
+export function createTurns(): Turns {
   const readers = new Deque<() => void>();
   const pages = new Deque<() => void>();
   let left = eventsPerTurn;
