@@ -20,19 +20,20 @@ import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 /** How a call's outcome was looked up. */
 export type LookupMethod = "operation" | "payout" | "resend";
 
-export type Probed = { readonly lookupMethod: LookupMethod } & (
-  | { readonly kind: "learned"; readonly entry: Entry }
-  /** The service reported nothing yet: after `resend`, its callback may follow. */
-  | { readonly kind: "asked" }
-  /** The service does not know the payment or payout. */
-  | { readonly kind: "notFound" }
-  /** The service says that the external_id is paid. */
-  | { readonly kind: "paid"; readonly said: UpstreamError }
-  /** The service answered with an error that says nothing about the outcome. */
-  | { readonly kind: "refused"; readonly error: GatewayError }
-  /** No answer, or no token of the rate budget: nothing was learned about the call. */
-  | { readonly kind: "unreachable"; readonly error: unknown }
-);
+export interface Probed {
+  readonly lookupMethod: LookupMethod;
+  /**
+   * - `learned`: what `told` says;
+   * - `asked`: nothing yet; after `resend`, the service's callback may follow;
+   * - `notFound`: the service does not know the payment or payout;
+   * - `paid`: the service says, in `paid`, that the external_id is paid;
+   * - `refused`: the service answered with an error that says nothing about the outcome;
+   * - `unreachable`: no answer, or no token of the rate budget: nothing about the call.
+   */
+  readonly kind: "learned" | "asked" | "notFound" | "paid" | "refused" | "unreachable";
+  readonly told?: Entry;
+  readonly paid?: UpstreamError;
+}
 
 /** The call to look up, and what the look-up needs. */
 export interface Lookup {
@@ -127,17 +128,16 @@ async function asked(
   ask: () => Promise<Entry | undefined>,
 ): Promise<Probed> {
   try {
-    const entry = await ask();
-    return entry ? { lookupMethod, kind: "learned", entry } : { lookupMethod, kind: "asked" };
+    const told = await ask();
+    return told ? { lookupMethod, kind: "learned", told } : { lookupMethod, kind: "asked" };
   } catch (error) {
     // Only an Error object is the service's own answer: a bare 404 may come from a proxy.
     if (!(error instanceof GatewayError)) throw error;
     const { upstream } = error.details;
-    if (!upstream?.code || noAnswer.has(error.code))
-      return { lookupMethod, kind: "unreachable", error };
+    if (!upstream?.code || noAnswer.has(error.code)) return { lookupMethod, kind: "unreachable" };
     if (saysNotFound(upstream)) return { lookupMethod, kind: "notFound" };
-    if (saysAlreadyPaid(upstream)) return { lookupMethod, kind: "paid", said: upstream };
-    return { lookupMethod, kind: "refused", error };
+    if (saysAlreadyPaid(upstream)) return { lookupMethod, kind: "paid", paid: upstream };
+    return { lookupMethod, kind: "refused" };
   }
 }
 

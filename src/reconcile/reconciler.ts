@@ -200,8 +200,7 @@ async function reconcile(
     await ledger.looked(account, intent, {
       ...{ checks, notFound },
       inMs: Math.min(jittered(pauseMs), untilGivenUpMs),
-      told: probed.kind === "learned" ? probed.entry : undefined,
-      paid: probed.kind === "paid" ? probed.said : undefined,
+      ...{ told: probed.told, paid: probed.paid },
       neverArrived: notFound >= 3 && isLongAgo,
       by: probed.lookupMethod,
     });
