@@ -1,11 +1,13 @@
 import { hash } from "node:crypto";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type DescEnum, type MessageInitShape } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
 import {
   type Payment,
   PaymentOperation,
+  PaymentOperationSchema,
   PaymentSchema,
   PaymentStatus,
+  PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
@@ -215,21 +217,14 @@ function fiscalizationOf({ details }: Payment): readonly string[] {
   return receipt.some((text) => text !== "") ? receipt : [];
 }
 
-const statusNames: Readonly<Record<number, string>> = {
-  [PaymentStatus.INIT]: "init",
-  [PaymentStatus.PENDING]: "pending",
-  [PaymentStatus.SUCCESS]: "success",
-  [PaymentStatus.FAILURE]: "failure",
-};
+const statusNames = namesOf(PaymentStatusSchema);
+const operationNames = namesOf(PaymentOperationSchema);
 
-const operationNames: Readonly<Record<number, string>> = {
-  [PaymentOperation.PAYMENT]: "payment",
-  [PaymentOperation.CONFIRM]: "confirm",
-  [PaymentOperation.REFUND]: "refund",
-  [PaymentOperation.CANCEL]: "cancel",
-  [PaymentOperation.LOOKUP]: "lookup",
-  [PaymentOperation.RECURRENT]: "recurrent",
-};
+/** The service's word for each value of an enum. */
+function namesOf({ values }: DescEnum): Readonly<Record<number, string>> {
+  const known = values.filter(({ number }) => number !== 0);
+  return Object.fromEntries(known.map((one) => [one.number, one.localName.toLowerCase()]));
+}
 
 /** The name of an operation that the contract does not have; no known name begins like it. */
 const otherOperation = "other:";
