@@ -11,7 +11,7 @@ import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Fact } from "../ledger/log.ts";
-import { explained, standingOf, unsettledOf } from "../ledger/open-calls.ts";
+import { standingOf, unsettledOf } from "../ledger/open-calls.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
@@ -33,9 +33,8 @@ export async function historyOf(
     ledger.history(account, kind, externalId, maxEvents),
     ledger.known(account, kind, externalId),
   ]);
-  const open = explained(known);
-  const standing = standingOf(kind, open);
-  const operations = open.snapshot?.operations ?? [];
+  const standing = standingOf(kind, known);
+  const operations = known.snapshot?.operations ?? [];
   return {
     nowMs: Date.now(),
     state: standing && nameOf(PaymentStateSchema, standing.state),

@@ -1,14 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { errorOfAbort, GatewayError } from "../errors.ts";
-import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { GatewayError } from "../errors.ts";
 import {
   CreateWatchTokenResponseSchema,
   type ListEventsRequest,
 } from "../gen/payments/v1/event_service_pb.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import { type Kind, kindOf } from "../model/kinds.ts";
-import type { Cursor } from "../stores/cursor.ts";
+import { kindOf } from "../model/kinds.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, History } from "./core.ts";
 import { pageTokens } from "./page-token.ts";
@@ -27,7 +24,7 @@ const maxPageSize = 1_000;
 async function listEvents(
   { ledger }: Context,
   { externalId, newestFirst, pageSize, pageToken, ...request }: ListEventsRequest,
-  { caller: { account }, signal }: Call,
+  { caller: { account } }: Call,
 ): Promise<History> {
   const kind = kindOf(request.kind);
   const { tokenOf, placeOf } = pageTokens([kind, externalId, newestFirst], cursorForm);
@@ -35,7 +32,7 @@ async function listEvents(
   const size = Math.min(pageSize || defaultPageSize, maxPageSize);
   const found = newestFirst
     ? (await ledger.history(account, kind, externalId, size + 1, place)).reverse()
-    : await oldest(ledger, account, { kind, externalId }, place, size + 1, signal);
+    : await ledger.oldest(account, kind, externalId, size + 1, place);
   const edges = found.slice(0, size).map((node) => ({ cursor: tokenOf(node.cursor), node }));
   const hasNextPage = found.length > size;
   const endCursor = hasNextPage ? edges.at(-1)?.cursor : undefined;
@@ -43,33 +40,6 @@ async function listEvents(
 }
 
 const cursorForm = /^[0-9a-f]{18}-[0-9a-f]{8}$/;
-
-async function oldest(
-  ledger: Ledger,
-  account: string,
-  topic: { readonly kind: Kind; readonly externalId: string },
-  place: Cursor | undefined,
-  limit: number,
-  callSignal: AbortSignal,
-): Promise<Event[]> {
-  const [last] = await ledger.history(account, topic.kind, topic.externalId, 1);
-  const found: Event[] = [];
-  const gone = new AbortController();
-  const signal = AbortSignal.any([callSignal, gone.signal]);
-  const events = await ledger.read(account, topic, place ?? "earliest", { signal });
-  try {
-    if (!last || (place !== undefined && place >= last.cursor)) return found;
-    // Events stored after the request are for a later page.
-    for await (const event of events) {
-      if (event.cursor <= last.cursor) found.push(event);
-      if (event.cursor >= last.cursor || found.length === limit) return found;
-    }
-    throw errorOfAbort(signal);
-  } finally {
-    gone.abort();
-    await events[Symbol.asyncIterator]().return?.();
-  }
-}
 
 const defaultTtlSeconds = 900;
 

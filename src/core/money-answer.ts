@@ -1,11 +1,12 @@
+import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { factsOfEntry } from "../ledger/facts.ts";
 import { stateAfter, statesAfter } from "../ledger/payment-state.ts";
+import { moneyMethods } from "../model/money-methods.ts";
 import type { Context } from "./context.ts";
-import type { Call } from "./core.ts";
-import { type Made, notKnownYet } from "./money-calls.ts";
+import { type Made, type MoneyCall, notKnownYet } from "./money-calls.ts";
 import { look, type Waited, wait } from "./wait.ts";
 import type { Awaited } from "./watch.ts";
 
@@ -17,26 +18,37 @@ interface MoneyAnswer<Result> extends StateAt {
 /** A state and its position in the log, as events carry them. The cursor may be empty. */
 type StateAt = Pick<Event, "state" | "payoutState" | "cursor">;
 
+/** A call that moves money, whose caller may want to wait. */
+interface AwaitedCall<Desc extends DescMessage> extends MoneyCall<Desc> {
+  readonly request: Message & { readonly waitUntil: WaitUntil };
+}
+
 /**
- * Completes the answer of a call: waits if the caller wants it, and adds the state. The answer is
- * the payment or payout as known at the end of the wait; the call's own if there is no wait, if
+ * Makes a call and completes its answer: waits if the caller wants it, and adds the state. The answer
+ * is the payment or payout as known at the end of the wait; the call's own if there is no wait, if
  * only an attempt before it has failed, if that cannot be read, or if the caller goes away. The
  * money has moved: whatever becomes of the store, the caller gets an answer with a state, which then
  * comes from the answer alone.
  * @throws GatewayError what the call threw, unless its outcome became known during the wait
  */
-export async function moneyAnswer<Result extends object>(
+export async function moneyAnswer<Desc extends DescMessage>(
   context: Context,
-  call: Call,
-  about: Awaited,
-  until: WaitUntil,
-  making: Promise<Made<Result>>,
-): Promise<MoneyAnswer<Result>> {
+  moneyCall: AwaitedCall<Desc>,
+): Promise<MoneyAnswer<MessageShape<Desc>>> {
+  type Result = MessageShape<Desc>;
+  const { call, externalId } = moneyCall;
+  const { kind } = moneyMethods[moneyCall.method];
+  const about = { account: call.caller.account, kind, externalId };
+  const { waitUntil: until } = moneyCall.request;
   const waits = until !== WaitUntil.UNSPECIFIED;
+  // A repeat of its `Idempotency-Key` may wait for something else.
+  const request = waits
+    ? { ...moneyCall.request, waitUntil: WaitUntil.UNSPECIFIED }
+    : moneyCall.request;
   let made: Made<Result> | undefined;
   let lost: GatewayError | undefined;
   try {
-    made = await making;
+    made = await context.moneyCalls.run({ ...moneyCall, request });
   } catch (error) {
     if (!waits || !(error instanceof GatewayError) || !error.details.outcomeUnknown) throw error;
     if (call.signal.aborted) throw error;
@@ -50,7 +62,7 @@ export async function moneyAnswer<Result extends object>(
   const looking = waits ? wait(context, call, about, until) : look(context, call, about);
   const known = await looking.catch((error: unknown) => {
     // The call was sent: what ended the wait must not read as if the call had done nothing.
-    if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);
+    if (lost && error instanceof GatewayError) throw notKnownYet(externalId, error);
     return undefined;
   });
   const isOlder = made && known && isOfEarlierAttempt(about, made, known);

@@ -25,7 +25,7 @@ import { paymentEntry } from "../ledger/entry.ts";
 import { noFacts } from "../ledger/facts.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, Fact, OperationState } from "../ledger/log.ts";
-import { explained, standingOf } from "../ledger/open-calls.ts";
+import { standingOf } from "../ledger/open-calls.ts";
 import { isPayingOperation } from "../ledger/payment-state.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
@@ -36,13 +36,10 @@ import type { Call, Core, PaymentAnswer } from "./core.ts";
 import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { withoutWait } from "./wait.ts";
 import { watch } from "./watch.ts";
 
 /** Payments: create, confirm, look up, watch; and the operations of alternative payments. */
 export function paymentCases(context: Context) {
-  const { moneyCalls } = context;
-
   /** Makes a call that moves money; its answer becomes an event. */
   async function pay<Request extends PaymentRequest>(
     method: Exclude<MoneyMethod, "RequestPayout">,
@@ -51,12 +48,10 @@ export function paymentCases(context: Context) {
     /** Sends the request, whose callback URL is set. */
     send: (upstream: Upstream, sent: Request, options: SendOptions) => Promise<Payment>,
   ): Promise<PaymentAnswer> {
-    const { account } = call.caller;
-    const { externalId, waitUntil } = request;
-    const about = { account, kind: EventKind.PAYMENT, externalId };
+    const { externalId } = request;
     const held = "confirm" in request && request.confirm === false;
     const confirms = method === "ConfirmPayment";
-    const callbackUrl = request.callbackUrl ?? context.callbackUrl(account, "payments");
+    const callbackUrl = request.callbackUrl ?? context.callbackUrl(call.caller.account, "payments");
     // Assumed when the answer does not name one.
     const operation = numberOf(PaymentOperation, moneyMethods[method].operations[0]);
     // An answer about a refund, say, leaves open what became of the call; so does one to a confirmation
@@ -65,13 +60,12 @@ export function paymentCases(context: Context) {
     const isAnother = ({ operation }: Payment) =>
       operation !== UNSPECIFIED &&
       (!isPayingOperation(operation) || confirms !== (operation === CONFIRM));
-    const made = moneyCalls.run({
-      ...{ call, method, externalId, request: withoutWait(request), answerSchema: PaymentSchema },
-      hold: held,
+    const { answer, state, cursor } = await moneyAnswer(context, {
+      ...{ call, method, externalId, request, answerSchema: PaymentSchema, hold: held },
       send: (options) => send(context.upstreamOf(call), { ...request, callbackUrl }, options),
       refusal: async (said, intent) =>
         confirms && saysDeclined(said)
-          ? declinedConfirmation(context, account, intent, said)
+          ? declinedConfirmation(context, call.caller.account, intent, said)
           : undefined,
       entry: (payment, { id: call }) =>
         isAnother(payment)
@@ -83,7 +77,6 @@ export function paymentCases(context: Context) {
       // Without its checkout page nobody could pay, and whoever leaves that page may begin anew.
       goesOn: (payment) => !isAnother(payment) && Boolean(payment.action?.value),
     });
-    const { answer, state, cursor } = await moneyAnswer(context, call, about, waitUntil, made);
     return { payment: answer, state, cursor };
   }
 
@@ -164,9 +157,9 @@ async function successOf(
   account: string,
   externalId: string,
 ): Promise<string | undefined> {
-  const reading = ledger.snapshot(account, EventKind.PAYMENT, externalId);
+  const reading = ledger.known(account, EventKind.PAYMENT, externalId);
   // If the store is out of reach, the event could not be appended either.
-  const snapshot = await reading.catch(() => undefined);
+  const { snapshot } = (await reading.catch(() => undefined)) ?? {};
   const current = snapshot && currentState(snapshot);
   return current?.status === "success" ? current.event.paymentId : undefined;
 }
@@ -212,10 +205,9 @@ function typeOf<Type extends number, Case extends string>(
 
 /** What callers see of a payment; undefined if nothing is known of it and no call is out. */
 function answerOf(known: Known): GetPaymentResponse | undefined {
-  const open = explained(known);
-  const standing = standingOf(EventKind.PAYMENT, open);
+  const standing = standingOf(EventKind.PAYMENT, known);
   if (!standing) return undefined;
-  const { snapshot } = open;
+  const { snapshot } = known;
   const facts = snapshot ?? noFacts;
   const current = snapshot && currentState(snapshot);
   const payment = current && paymentOf(current);

@@ -7,41 +7,33 @@ import {
   type GetPayoutResponse,
   GetPayoutResponseSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { currentEvent } from "../ledger/current.ts";
+import { currentState } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
 import { factsOfEntry, noFacts } from "../ledger/facts.ts";
 import type { Known } from "../ledger/intents.ts";
 import type { Entry, Snapshot } from "../ledger/log.ts";
-import { explained, type OpenCalls, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
-import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
+import { outcomeFlags, standingOf } from "../ledger/open-calls.ts";
+import { stateOfPayout, statesAfter } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { withoutWait } from "./wait.ts";
 import { watch } from "./watch.ts";
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context) {
-  const { moneyCalls } = context;
-
   return {
     async requestPayout(request, call) {
-      const { account } = call.caller;
       const { order } = request;
       const externalId = order?.externalId ?? "";
-      const about = { account, kind: EventKind.PAYOUT, externalId };
-      const callbackUrl = order?.callbackUrl ?? context.callbackUrl(account, "payouts");
+      const callbackUrl = order?.callbackUrl ?? context.callbackUrl(call.caller.account, "payouts");
       const sent = order ? { ...request, order: { ...order, callbackUrl } } : request;
-      const made = moneyCalls.run({
-        ...{ call, method: "RequestPayout", externalId },
-        ...{ request: withoutWait(request), answerSchema: PayoutSchema },
+      const answered = await moneyAnswer(context, {
+        ...{ call, method: "RequestPayout", externalId, request, answerSchema: PayoutSchema },
         send: (options) => context.upstreamOf(call).requestPayout(sent, options),
         entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
       });
-      const { waitUntil } = request;
-      const answered = await moneyAnswer(context, call, about, waitUntil, made);
       const { answer: payout, payoutState: state, cursor } = answered;
       return { payout, state, cursor };
     },
@@ -59,13 +51,12 @@ export function payoutCases(context: Context) {
 
 /** What the gateway knows of a payout; undefined if nothing is known of it and no call is out. */
 function answerOf(known: Known): GetPayoutResponse | undefined {
-  const open = explained(known);
-  return standingOf(EventKind.PAYOUT, open) && answer(open, payoutIn(open.snapshot));
+  return standingOf(EventKind.PAYOUT, known) && answer(known, payoutIn(known.snapshot));
 }
 
 /** The payout of the current state. */
 function payoutIn(snapshot: Snapshot | undefined): Payout | undefined {
-  const resource = snapshot && currentEvent(snapshot)?.resource;
+  const resource = snapshot && currentState(snapshot)?.event.resource;
   return resource?.case === "payout" ? resource.value : undefined;
 }
 
@@ -77,8 +68,8 @@ async function lookUp(
 ): Promise<GetPayoutResponse> {
   const { externalId } = request;
   const { account } = call.caller;
-  const openCalls = async () =>
-    explained(await context.ledger.known(account, EventKind.PAYOUT, externalId));
+  const { ledger, report } = context;
+  const look = () => ledger.known(account, EventKind.PAYOUT, externalId);
   let payout: Payout;
   try {
     payout = await context.upstreamOf(call).getPayout(request, sendOptions(call));
@@ -86,19 +77,21 @@ async function lookUp(
     if (!isError(error, "NOT_FOUND")) throw error;
     // NOT_FOUND does not mean that no payout was made: a call may still be on its way to the
     // service, or have only just arrived.
-    const known = answerOf(await context.ledger.known(account, EventKind.PAYOUT, externalId));
+    const known = answerOf(await look());
     if (!known) throw error;
     return known;
   }
   const source = EventSource.RECONCILIATION;
   const newEntry = payoutEntry(payout, { source, externalId });
   try {
-    let known = await openCalls();
-    const { outcomeUnknown } = outcomeFlags(known.openCalls);
+    let known = await look();
+    const { outcomeUnknown } = outcomeFlags(known);
     if (newEntry && (outcomeUnknown || isBehind(known.snapshot, newEntry))) {
       // Others see it too then, and it may be the outcome of the open call: look again.
-      await recordResponse(context, account, externalId, newEntry);
-      known = await openCalls();
+      await ledger.append(account, newEntry).catch((error: unknown) => {
+        report("unrecorded", { account, externalId, error });
+      });
+      known = await look();
     }
     // An answer that names no payout says less than the log.
     const told = newEntry ? payout : (payoutIn(known.snapshot) ?? payout);
@@ -107,7 +100,7 @@ async function lookUp(
     if (!isError(error, "UNAVAILABLE")) throw error;
     // The service's report is enough by itself, except a failure: a later call may be open.
     const isOpen = newEntry?.status === "failure";
-    return answer({ openCalls: [], snapshot: undefined }, payout, newEntry, isOpen);
+    return answer({ intents: [], snapshot: undefined, marks: [] }, payout, newEntry, isOpen);
   }
 }
 
@@ -119,44 +112,28 @@ function isBehind(snapshot: Snapshot | undefined, { subjectId, rank }: Entry): b
 
 /**
  * @param newEntry what the service has just reported; the log may not have it yet
- * @param isOpen whether a call may be open that is not among `openCalls`
+ * @param isOpen whether a call may be open that is not known
  */
 function answer(
-  { openCalls, snapshot }: OpenCalls,
+  known: Known,
   payout: Payout | undefined,
   newEntry?: Entry,
   isOpen = false,
 ): GetPayoutResponse {
-  const { outcomeUnknown, needsOperator } = outcomeFlags(openCalls);
+  const { outcomeUnknown, needsOperator } = outcomeFlags(known);
   const isUnknown = outcomeUnknown || isOpen || !payout;
   const newest = factsOfEntry(newEntry).operations;
-  const { operations, ...rest } = snapshot ?? noFacts;
+  const { operations, ...rest } = known.snapshot ?? noFacts;
+  const facts = { ...rest, operations: [...operations, ...newest] };
   return create(GetPayoutResponseSchema, {
     ...(payout && { payout }),
     outcomeUnknown: isUnknown,
     needsOperator,
-    state: payoutState({ ...rest, operations: [...operations, ...newest] }, isUnknown),
-    cursor: snapshot?.cursor ?? "",
+    state: statesAfter(EventKind.PAYOUT, facts, isUnknown).payoutState,
+    cursor: known.snapshot?.cursor ?? "",
   });
 }
 
 function isError(error: unknown, code: ErrorCode): boolean {
   return error instanceof GatewayError && error.code === code;
-}
-
-/**
- * Appends an answer of the service to the event log. It never throws: the caller gets its answer
- * even when the log cannot be written, since the money has moved.
- */
-async function recordResponse(
-  { ledger, report }: Pick<Context, "ledger" | "report">,
-  account: string,
-  externalId: string,
-  entry: Entry,
-): Promise<void> {
-  try {
-    await ledger.append(account, entry);
-  } catch (error) {
-    report("unrecorded", { account, externalId, error });
-  }
 }

@@ -4,7 +4,7 @@ import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { noFacts } from "../ledger/facts.ts";
 import type { Facts, OperationState } from "../ledger/log.ts";
-import { explained, outcomeFlags } from "../ledger/open-calls.ts";
+import { outcomeFlags } from "../ledger/open-calls.ts";
 import { stateAfter } from "../ledger/payment-state.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
@@ -114,11 +114,12 @@ async function read(
   event?: Event,
 ): Promise<Waited> {
   const reading = context.ledger.known(account, kind, externalId);
-  const { openCalls, snapshot } = explained(await unlessAborted(reading, signal));
+  const known = await unlessAborted(reading, signal);
+  const { snapshot } = known;
   return {
     current: snapshot && currentState(snapshot),
     facts: snapshot ?? noFacts,
-    callIsOpen: outcomeFlags(openCalls).outcomeUnknown,
+    callIsOpen: outcomeFlags(known).outcomeUnknown,
     cursor: snapshot?.cursor ?? "",
     isGivenUp: event !== undefined && endingOutcomes.has(event.callOutcome),
   };
@@ -135,17 +136,6 @@ function timeLeftMs({ deadlineMs }: Pick<Call, "deadlineMs">): number {
   if (deadlineMs === undefined) return Number.POSITIVE_INFINITY;
   const leftMs = deadlineMs - Date.now();
   return leftMs - Math.max(leftMs / 10, minLeftMs);
-}
-
-/**
- * A request as an `Idempotency-Key` is bound to it, without its `wait_until`: a repeat may wait for
- * something else.
- */
-export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
-  request: Request,
-): Request {
-  if (request.waitUntil === WaitUntil.UNSPECIFIED) return request;
-  return { ...request, waitUntil: WaitUntil.UNSPECIFIED };
 }
 
 /** Longest wait of a call whose caller gave no deadline, in milliseconds. */

@@ -10,16 +10,15 @@ import {
   EventSchema,
 } from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
-import { currentEvent, firstEvent } from "../ledger/current.ts";
+import { currentState, firstEvent } from "../ledger/current.ts";
 import type { Snapshot } from "../ledger/log.ts";
-import { explained, outcomeFlags } from "../ledger/open-calls.ts";
-import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
+import { outcomeFlags } from "../ledger/open-calls.ts";
+import { isPayingOperation, statesAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
 import type { Kind } from "../model/kinds.ts";
-import type { Cursor } from "../stores/cursor.ts";
+import { type Cursor, decodeCursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
-import { invalidFields } from "./validate.ts";
 
 type StreamContext = Pick<Context, "ledger" | "drain">;
 
@@ -45,8 +44,10 @@ export function watch(
   request: Pick<WatchPaymentRequest, "externalId" | "untilFinal" | "afterCursor" | "fromStart">,
 ): AsyncIterable<Event> {
   const { ledger } = context;
-  const { externalId, untilFinal } = request;
-  const after = startOf(request);
+  const { externalId, untilFinal, afterCursor, fromStart } = request;
+  // The log's own word, which is no cursor of a caller.
+  if (afterCursor === "earliest" && !fromStart) decodeCursor(afterCursor);
+  const after = fromStart ? "earliest" : afterCursor;
   return resumable(context, call, after, async function* (signal) {
     const { account } = call.caller;
     const topic = { kind, externalId };
@@ -66,15 +67,14 @@ export function watch(
       onFail: call.onFail,
     });
     if (after !== undefined && (await end?.isOverAt(after))) return;
-    const known =
-      after === undefined ? explained(await ledger.known(account, kind, externalId)) : undefined;
+    const known = after === undefined ? await ledger.known(account, kind, externalId) : undefined;
     const current = known?.snapshot && firstEvent(known.snapshot);
     // A snapshot without a current event is not sent, so no live event repeats it.
     told = current && known.snapshot;
     call.onOpen?.(current ? undefined : from);
     if (known && told && current) {
-      const event = create(EventSchema, { ...current, cursor: told.cursor });
-      setStateAfter(event, told, outcomeFlags(known.openCalls).outcomeUnknown);
+      const states = statesAfter(kind, told, outcomeFlags(known).outcomeUnknown);
+      const event = create(EventSchema, { ...current, ...states, cursor: told.cursor });
       rememberTrace(event, traceOf(current));
       yield event;
       if (await end?.isOverAfter(event)) return;
@@ -137,17 +137,15 @@ function createWatchEnd({ ledger }: StreamContext, { account, kind, externalId }
   let isDue = false;
   /** The cursor of the last event that the reader received. */
   let place: Cursor = "";
-  const known = async () => explained(await ledger.known(account, kind, externalId));
+  const known = () => ledger.known(account, kind, externalId);
   const newest = async () => (await ledger.history(account, kind, externalId, 1))[0];
 
   /** True also when the stores cannot be read: the stream then continues. */
-  async function isCallOpen(): Promise<boolean> {
-    try {
-      return outcomeFlags((await known()).openCalls).outcomeUnknown;
-    } catch {
-      return true;
-    }
-  }
+  const isCallOpen = () =>
+    known().then(
+      (known) => outcomeFlags(known).outcomeUnknown,
+      () => true,
+    );
 
   /** Whether the stream is over although no further event came. False if that cannot be read. */
   async function isOver(): Promise<boolean> {
@@ -168,8 +166,8 @@ function createWatchEnd({ ledger }: StreamContext, { account, kind, externalId }
       const last = await newest();
       if (last?.cursor === place && endingOutcomes.has(last.callOutcome)) return true;
       const { snapshot } = await known();
-      const current = snapshot && currentEvent(snapshot);
-      isDue = current !== undefined && isFinal(current);
+      const current = snapshot && currentState(snapshot);
+      isDue = current !== undefined && isFinal(current.event);
       return isOver();
     },
     /** False if the stream certainly continues after this event; else ask `isOverAfter`. */
@@ -228,24 +226,6 @@ export function stream(
 }
 
 /**
- * The start that a watch request asks for.
- * @throws GatewayError INVALID_ARGUMENT for the cursor `earliest`, which is the log's own word
- */
-function startOf({
-  afterCursor,
-  fromStart,
-}: Pick<WatchPaymentRequest, "afterCursor" | "fromStart">): Start {
-  if (fromStart) return "earliest";
-  if (afterCursor === "earliest") throw noCursor();
-  return afterCursor;
-}
-
-/** The log's words `latest` and `earliest` are not valid as cursors of a caller. */
-function noCursor(): GatewayError {
-  return invalidFields([{ path: "after_cursor", message: "is not a cursor" }]);
-}
-
-/**
  * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the
  * gateway shuts down. An error that ends it early carries the cursor to resume from.
  */
@@ -255,7 +235,7 @@ async function* resumable(
   after: Start,
   events: (signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
-  if (after === "latest") throw noCursor();
+  if (after === "latest") decodeCursor(after);
   // One controller for all that may end the stream: a signal takes more memory than all the rest of
   // an idle watch does.
   const end = new AbortController();

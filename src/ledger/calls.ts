@@ -22,7 +22,6 @@ import {
   endedForMs,
   type Intent,
   isUnknown,
-  type KeyUse,
   keptBeyondMs,
   type Look,
   markOfEnding,
@@ -58,8 +57,7 @@ export function beginCall(
       return "keyReused";
     }
     if (key.state === "done") return "keyAnswered";
-    const isRunning = key.state === "running" && !isLeaseOver(key, nowMs);
-    return isRunning ? "keyRunning" : "keyUnknown";
+    return isUnknown(key, nowMs) ? "keyUnknown" : "keyRunning";
   }
   const isBarred = () => isLocked(record, given.method, nowMs, change.ages);
   // The lock of a call whose process died falls with its callback.
@@ -72,12 +70,7 @@ export function beginCall(
   if (call.hold && record.holds.length === 0)
     for (const one of record.operations) one.held ??= false;
   open(change, draft, record, call);
-  if (keyDraft && given.key) {
-    keyDraft.value = {
-      ...{ fingerprint: given.key.fingerprints[0] ?? "", method: given.method, callId: given.id },
-      ...{ startedAt: change.now, leaseMs: given.leaseMs, state: "running" },
-    } satisfies KeyRecord;
-  }
+  if (keyDraft) keyDraft.value = newKey(given, change.now);
   return "started";
 }
 
@@ -98,17 +91,10 @@ export function addNews(change: Change, draft: Draft, entry: Entry): Appended {
   return appended;
 }
 
-/** What comes with the ending of a call. */
-export interface Ended {
-  /** The call, if it runs in this process: what the store lost of it is stored again. */
-  readonly given?: NewIntent | undefined;
-  /** What its answer tells of the payment or payout. */
-  readonly told?: Entry | undefined;
-}
-
 /**
  * Ends a call with its answer, its refusal or its loss, and the calls that this settles. If it was
  * stored as unknown, its own late ending publishes the outcome too. Twice does no harm.
+ * @param told what its answer tells of the payment or payout
  */
 export function endCall(
   change: Change,
@@ -116,12 +102,12 @@ export function endCall(
   keyDraft: Draft | undefined,
   intent: Intent,
   ending: Ending,
-  { given, told }: Ended = {},
+  told?: Entry,
 ): Appended | undefined {
   const { nowMs } = change;
-  const { id } = intent;
+  const { id, given } = intent;
   const record = recordOf(change, draft);
-  if (keyDraft) endKey(keyDraft, intent, ending, given?.key);
+  if (keyDraft) endKey(keyDraft, intent, ending);
   // A begin that is still on its way must not open the call behind its ending: the new version bars it.
   record.changes++;
   // Within its lease only this process ends a call: the store has lost it with a server that failed.
@@ -211,10 +197,8 @@ function openForPending(change: Change, draft: Draft): void {
       ...{ state: "pending", locks: false, subjectId: one.subjectId },
       dueMs: nowMs + ages.firstLookMs,
     };
-    const isSettled = evidenceOf(intentOfCall(draft.key, call), {
-      ...{ intents: [], facts: factsOf(record), marks: [] },
-    });
-    if (!isSettled) open(change, draft, record, call);
+    const alone = { intents: [], snapshot: factsOf(record), marks: [] };
+    if (!evidenceOf(call, alone)) open(change, draft, record, call);
   }
 }
 
@@ -238,23 +222,19 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
 }
 
 function settleOne(change: Change, draft: Draft, running: boolean): boolean {
-  const record = draft.value as PaymentRecord | undefined;
-  if (!record) return false;
-  const known = {
-    intents: intentsOf(draft.key, record),
-    facts: factsOf(record),
-    marks: record.marks,
-  };
-  for (const intent of known.intents) {
-    const { id, state } = intent;
-    const isRunning = state === "running" && !isUnknown(intent, change.nowMs);
+  const known = evidenceIn(draft.value as PaymentRecord);
+  for (const call of known.intents) {
+    const { id, state } = call;
+    const isRunning = state === "running" && !isUnknown(call, change.nowMs);
     if (isRunning && !running) continue;
-    const evidence = evidenceOf(intent, known, isRunning);
+    const evidence = evidenceOf(call, known, isRunning);
     if (!evidence || (isRunning && evidence.state !== "closed")) continue;
     // Settled by a hold that another one made, it may have made one even so, if that was cancelled.
     const isShown =
-      evidence.mark !== markByAnother || stateWithoutCalls(known.facts) !== PaymentState.AUTHORIZED;
+      evidence.mark !== markByAnother ||
+      stateWithoutCalls(known.snapshot) !== PaymentState.AUTHORIZED;
     if (state !== "pending") publish(change, draft, id, CallOutcome.SETTLED, isShown);
+    const intent = intentOfCall(draft.key, call);
     conclude(change, draft, id, evidence);
     if (evidence.state === "closed") change.settled.push({ intent });
     return true;
@@ -276,10 +256,7 @@ export function settleAsPaid(
   const { nowMs } = change;
   const record = recordOf(change, draft);
   const unknown = record.calls.find(
-    (call) =>
-      call.method === "CreatePayment" &&
-      call.id !== asker &&
-      (call.state === "unknown" || (call.state === "running" && isLeaseOver(call, nowMs))),
+    (call) => call.method === "CreatePayment" && call.id !== asker && isUnknown(call, nowMs),
   );
   // The Error object may be about a payment that was taken back since, which is no evidence.
   if (!unknown || isOfKnown(said, record)) return;
@@ -340,7 +317,7 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
     leased.leaseMs = Math.min(leased.leaseMs, nowMs - startedMs);
   };
   for (const call of record?.calls ?? []) {
-    if (!waitsForProcess(intentOfCall(draft.key, call), nowMs)) continue;
+    if (!waitsForProcess(call, nowMs)) continue;
     end(call);
     call.dueMs = nowMs;
     indexDue(change, draft, call);
@@ -354,10 +331,10 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
  * began, before the clock catches up.
  */
 export function waitsForProcess(
-  { state, startedAtMs, needsOperator }: Intent,
+  { state, startedAt, needsOperator }: OpenCall,
   nowMs: number,
 ): boolean {
-  return !needsOperator && (state === "running" || startedAtMs > nowMs);
+  return !needsOperator && (state === "running" || Number(startedAt) > nowMs);
 }
 
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */
@@ -410,6 +387,11 @@ export function intentsOf(key: string, { calls }: PaymentRecord): Intent[] {
   return calls.map((call) => intentOfCall(key, call));
 }
 
+/** What a record says of its calls. */
+export function evidenceIn(record: PaymentRecord) {
+  return { intents: record.calls, snapshot: factsOf(record), marks: record.marks };
+}
+
 export function intentOfCall(key: string, call: OpenCall): Intent {
   const { kind, externalId } = ofRecordKey(key);
   return { ...call, kind, externalId, startedAtMs: Number(call.startedAt) };
@@ -456,13 +438,6 @@ function addMark(record: PaymentRecord, mark: string): void {
   record.marks = [...record.marks, mark].slice(-maxAnswered);
 }
 
-function isLeaseOver(
-  { startedAt, leaseMs }: Pick<OpenCall, "startedAt" | "leaseMs">,
-  nowMs: number,
-): boolean {
-  return Number(startedAt) + leaseMs <= nowMs;
-}
-
 function isOver({ over }: PaymentRecord, callId: string): boolean {
   return over.some(({ id }) => id === callId);
 }
@@ -486,19 +461,15 @@ function isLocked(
   );
 }
 
-function endKey(
-  draft: Draft,
-  { id, method, startedAtMs, leaseMs }: Intent,
-  ending: Ending,
-  use: KeyUse | undefined,
-): void {
+/** The first use of a call's key. @param startedAt as in `newCall` */
+function newKey({ id, method, leaseMs, key }: NewIntent, startedAt: string): KeyRecord {
+  const [fingerprint = ""] = key?.fingerprints ?? [];
+  return { fingerprint, method, callId: id, startedAt, leaseMs, state: "running" };
+}
+
+function endKey(draft: Draft, { id, startedAtMs, given }: Intent, ending: Ending): void {
   const isFreed = ending.state !== "unknown" && ending.key === "free";
-  if (!draft.value && use && !isFreed) {
-    draft.value = {
-      ...{ fingerprint: use.fingerprints[0] ?? "", method, callId: id, state: "running" },
-      ...{ startedAt: `${startedAtMs}`, leaseMs },
-    } satisfies KeyRecord;
-  }
+  if (given && !isFreed) draft.value ??= newKey(given, `${startedAtMs}`);
   const key = draft.value as KeyRecord | undefined;
   if (!key || key.callId !== id) return;
   if (ending.state === "unknown") {

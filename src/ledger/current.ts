@@ -5,21 +5,16 @@ import type { OperationState, Snapshot } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
 /**
- * The event that shows the current state of a payment or payout: the latest success if there is
- * one, else the attempt that began last. Operations that pay come first: a refund, cancellation or
- * look-up is shown only while nothing else is known.
+ * The operation whose event shows the current state of a payment or payout: the latest success if
+ * there is one, else the attempt that began last. Operations that pay come first: a refund,
+ * cancellation or look-up is shown only while nothing else is known.
  */
-export function currentEvent(snapshot: Snapshot): Event | undefined {
-  return currentState(snapshot)?.event;
-}
-
-/** The state of an operation that `currentEvent` is of. */
 export function currentState({ operations }: Snapshot): OperationState | undefined {
   const resources = operations.filter((state) => !isCall(state));
   const paying = resources.filter(({ operation }) => payingOperations.has(operation));
   const eligible = paying.length > 0 ? paying : resources;
   const successes = eligible.filter(({ status }) => status === "success");
-  return newestOf(successes) ?? eligible.reduce(later, eligible[0]);
+  return newestOf(successes) ?? newestOf(eligible, "since");
 }
 
 /**
@@ -31,12 +26,5 @@ export function firstEvent(snapshot: Snapshot): Event | undefined {
   const succeeded = snapshot.operations.some(
     ({ operation, status }) => payingOperations.has(operation) && status === "success",
   );
-  return (succeeded ? undefined : unknownOutcome(snapshot)) ?? currentEvent(snapshot);
-}
-
-function later(
-  latest: OperationState | undefined,
-  state: OperationState,
-): OperationState | undefined {
-  return latest && latest.since > state.since ? latest : state;
+  return (succeeded ? undefined : unknownOutcome(snapshot)) ?? currentState(snapshot)?.event;
 }

@@ -5,7 +5,7 @@ import { factOf, foldIn, replaced, takeHold } from "./facts.ts";
 import type { Ages } from "./intents.ts";
 import type { Appended, Entry, Facts } from "./log.ts";
 import { isSameOperation, merge } from "./merge.ts";
-import { setStateAfter } from "./payment-state.ts";
+import { statesAfter } from "./payment-state.ts";
 import { newRecord, type PaymentRecord, type StoredOperation } from "./record.ts";
 
 /**
@@ -41,7 +41,7 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
     draft.attachments.set(`e${operation.n}`, number);
     for (const { n } of foldIn(record)) draft.attachments.set(`e${n}`, undefined);
   } else if (known && entry.rank < 0) known.words = entry.words ?? [];
-  setStateAfter(event, factsOf(record));
+  Object.assign(event, statesAfter(entry.kind, factsOf(record)));
   remember(draft, entry, seen, nowMs);
   return { outcome: "stored", event, conflict };
 }

@@ -2,7 +2,8 @@ import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
 import { placeIn } from "../stores/cursor.ts";
-import type { Ending, Intent } from "./intents.ts";
+import { noFacts } from "./facts.ts";
+import type { Ending, Evidence, OpenCall } from "./intents.ts";
 import type { Fact, Facts, PlacedFact } from "./log.ts";
 import { paymentState } from "./payment-state.ts";
 
@@ -34,12 +35,12 @@ import { paymentState } from "./payment-state.ts";
  * @param mayBeSentYet the call is within its lease
  */
 export function evidenceOf(
-  intent: Intent,
+  intent: OpenCall,
   evidence: Evidence,
   mayBeSentYet = false,
 ): ShownEnding | undefined {
   const { method } = intent;
-  const known = evidence.facts;
+  const known = evidence.snapshot ?? noFacts;
   const find = (is: (state: Fact) => boolean) =>
     known.operations.find((state) => is(state) && isOperationOf(method, state));
   const isPaid = !mayBeSentYet && method === "CreatePayment" && find(succeeded) && isKept(known);
@@ -58,15 +59,6 @@ export function evidenceOf(
   return isPaid || own.rank === 2
     ? { state: "closed", mark, key: "keep" }
     : { state: "pending", subjectId, mark, key: "keep" };
-}
-
-/** What is known of an external_id, as evidence of its calls. */
-export interface Evidence {
-  /** All of its open calls. */
-  readonly intents: readonly Intent[];
-  readonly facts: Facts<PlacedFact>;
-  /** Marks of attempts that calls account for, whether these are open still or not. */
-  readonly marks: readonly string[];
 }
 
 /** What events show of a call's end. Its key is not theirs to end: it waits for the call's own answer. */
@@ -116,7 +108,7 @@ function isNameless(mark: string, method: MoneyMethod): boolean {
 }
 
 /** Whether it is known which payment or payout the call made. */
-export function isNamed({ state, subjectId }: Intent): boolean {
+export function isNamed({ state, subjectId }: OpenCall): boolean {
   return state === "pending" && subjectId !== "";
 }
 
@@ -161,11 +153,11 @@ function succeeded({ status }: Fact): boolean {
  * only if those with a later claim have one, too.
  */
 function claimed(
-  intent: Intent,
-  { intents: open, facts: { operations }, marks }: Evidence,
+  intent: OpenCall,
+  { intents: open, snapshot: { operations } = noFacts, marks }: Evidence,
 ): PlacedFact | undefined {
   const taken = new Set<PlacedFact>();
-  const take = (of: Intent, isSure = false) => {
+  const take = (of: OpenCall, isSure = false) => {
     const { method } = of;
     const isAnothers = (state: Fact) =>
       marks.includes(markOf(method, state)) ||
@@ -191,7 +183,7 @@ function claimed(
   for (const rival of rivals) take(rival);
   const own = take(intent, intent.state === "running");
   if (!own || !failed(own)) return own;
-  const mayBeOf = (other: Intent) =>
+  const mayBeOf = (other: OpenCall) =>
     !(other.id === intent.id || rivals.includes(other) || isNamed(other) || other.needsOperator) &&
     isOperationOf(other.method, own) &&
     beganAfter(other, own);
@@ -203,7 +195,7 @@ function failed({ status }: Fact): 0 | 1 {
   return status === "failure" ? 1 : 0;
 }
 
-function isRival(other: Intent, intent: Intent): boolean {
+function isRival(other: OpenCall, intent: OpenCall): boolean {
   return (
     other.id !== intent.id &&
     (!isNamed(other) || (intent.state === "running" && other.method === "ConfirmPayment")) &&
@@ -212,10 +204,15 @@ function isRival(other: Intent, intent: Intent): boolean {
   );
 }
 
-function byClaim(a: Intent, b: Intent): number {
-  const running = ({ state }: Intent) => (state === "running" ? 0 : 1);
+function byClaim(a: OpenCall, b: OpenCall): number {
+  const running = ({ state }: OpenCall) => (state === "running" ? 0 : 1);
   if (running(a) !== running(b)) return running(a) - running(b);
-  return a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1);
+  return startedMs(a) - startedMs(b) || (a.id < b.id ? -1 : 1);
+}
+
+/** A call of the step under way has no start yet: it is the last. */
+function startedMs({ startedAt }: OpenCall): number {
+  return isUnderWay(startedAt) ? Number.POSITIVE_INFINITY : Number(startedAt);
 }
 
 /**
@@ -227,11 +224,12 @@ function beganAt(method: MoneyMethod, { since, place }: PlacedFact): string {
 }
 
 /** Whether the attempt began after the call. */
-function beganAfter({ method, after, startedAtMs }: Intent, state: PlacedFact): boolean {
+function beganAfter(call: OpenCall, state: PlacedFact): boolean {
+  const { method, after } = call;
   const place = beganAt(method, state);
   if (isUnderWay(place)) return true;
   // A snapshot's places are cursors, with an epoch behind them.
-  return after === undefined ? msOf(place) >= startedAtMs : placeIn(place) > after;
+  return after === undefined ? msOf(place) >= startedMs(call) : placeIn(place) > after;
 }
 
 /** On the clock that also times calls. */

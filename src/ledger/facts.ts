@@ -78,10 +78,13 @@ export function takeHold(
   return held !== wasNoted;
 }
 
-/** The fact whose event is the last. */
-export function newestOf<Of extends PlacedFact>(facts: readonly Of[]): Of | undefined {
+/** The fact whose event is the last; by `since`, the one whose operation began last. */
+export function newestOf<Of extends PlacedFact>(
+  facts: readonly Of[],
+  by: "place" | "since" = "place",
+): Of | undefined {
   let newest = facts[0];
-  for (const fact of facts) if (newest && fact.place > newest.place) newest = fact;
+  for (const fact of facts) if (newest && fact[by] > newest[by]) newest = fact;
   return newest;
 }
 

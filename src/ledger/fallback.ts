@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ByAge } from "../collections/by-age.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
@@ -8,7 +7,7 @@ import type { Begun, Ending, Intent, Known, NewIntent, Recorded } from "./intent
 import { Ledger, type LedgerOptions } from "./ledger.ts";
 import type { Entry } from "./log.ts";
 import { Outbox } from "./outbox.ts";
-import { ProcessCalls } from "./process-calls.ts";
+import { nameOf, ProcessCalls } from "./process-calls.ts";
 import { recordKey, UnreadableRecord } from "./record.ts";
 
 export interface FallbackOptions extends LedgerOptions {
@@ -40,8 +39,6 @@ export class LedgerWithFallback extends Ledger {
   readonly #options: FallbackOptions;
   /** Calls that this process began and whose outcome it does not know. */
   readonly #own: ProcessCalls;
-  /** Calls that are running in this process, by id. */
-  readonly #running = new ByAge<NewIntent>();
   /** How many calls for an external_id are being begun, by account and record key. */
   readonly #beginning = new Map<string, number>();
   /** Steps that the store does not have yet, by account: one node of a cluster may be away alone. */
@@ -64,7 +61,7 @@ export class LedgerWithFallback extends Ledger {
   }
 
   override async begin(account: string, given: NewIntent): Promise<Begun> {
-    const name = beginningOf(account, given);
+    const name = nameOf(account, given);
     this.#beginning.set(name, (this.#beginning.get(name) ?? 0) + 1);
     try {
       return await this.#begin(account, given);
@@ -79,14 +76,13 @@ export class LedgerWithFallback extends Ledger {
     let asked = false;
     try {
       const begun = await this.#whileBroken(async () => {
-        await this.#flush(account);
+        const outbox = this.#outboxOf(account);
+        // A call must not overtake a lock that is not written yet.
+        if (outbox.isBehind) await this.#within(outbox.flush(), this.#options.answerMs);
         asked = true;
         return await this.#within(super.begin(account, given));
       });
-      if (begun.kind === "started") {
-        this.#own.adopt(account, begun.intent);
-        this.#running.set(given.id, given);
-      }
+      if (begun.kind === "started") this.#own.adopt(account, begun.intent);
       return begun;
     } catch (error) {
       const goesOn = !given.key && this.#options.isAway(error, account);
@@ -105,15 +101,6 @@ export class LedgerWithFallback extends Ledger {
       }
       throw error;
     }
-  }
-
-  /** Makes the waiting steps first: a call must not overtake a lock that is not written yet. */
-  async #flush(account: string): Promise<void> {
-    const outbox = this.#outboxOf(account);
-    if (!outbox.isBehind) return;
-    await within(this.#options.answerMs, outbox.flush()).catch((error: unknown) => {
-      throw this.#unavailable(error);
-    });
   }
 
   /** Retries on a broken connection: only the next connection shows whether the store is away. */
@@ -138,10 +125,8 @@ export class LedgerWithFallback extends Ledger {
     told?: Entry,
   ): Promise<Recorded> {
     this.#own.end(account, intent, ending, told);
-    const given = this.#running.get(intent.id);
-    this.#running.delete(intent.id);
     this.#unwritten.add(intent.id);
-    const write = this.#write(account, intent, ending, told, given);
+    const write = this.#write(account, intent, ending, told);
     let recorded: Recorded | undefined;
     let failure: unknown;
     await this.#outboxOf(account).write(async () => {
@@ -156,15 +141,16 @@ export class LedgerWithFallback extends Ledger {
   }
 
   override async known(account: string, kind: Kind, externalId: string): Promise<Known> {
-    const before = this.#notStored(account, kind, externalId);
+    const about = { kind, externalId };
+    const before = this.#notStored(account, about);
     const known = await this.#within(super.known(account, kind, externalId));
     const stored = known.intents.filter((call) => !this.isEnding(call));
     // One that was settled while the store was read may still be open in what was read.
-    const now = this.#notStored(account, kind, externalId);
+    const now = this.#notStored(account, about);
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
     for (const { id } of stored) own.delete(id);
     // The store may lack some of this process, and this process has forgotten most of the store's.
-    const marks = [...known.marks, ...this.#own.marks(account, kind, externalId)];
+    const marks = [...known.marks, ...this.#own.of(account, about).marks];
     return { ...known, intents: [...stored, ...own.values()], marks };
   }
 
@@ -172,9 +158,9 @@ export class LedgerWithFallback extends Ledger {
    * Own calls that the store may not have: running here and lost with a server that failed, begun
    * while the store was away, or ended and not written yet.
    */
-  #notStored(account: string, kind: Kind, externalId: string): Intent[] {
-    const own = this.#own.open(account, kind, externalId);
-    return own.filter((call) => call.state === "running" || this.isEnding(call));
+  #notStored(account: string, about: Pick<Intent, "kind" | "externalId">): Intent[] {
+    const { intents } = this.#own.of(account, about);
+    return intents.filter((call) => call.state === "running" || this.isEnding(call));
   }
 
   protected override isEnding({ id }: Intent): boolean {
@@ -201,11 +187,11 @@ export class LedgerWithFallback extends Ledger {
       if (given.hold) return undefined;
       const known = await this.known(account, given.kind, given.externalId).catch(() => undefined);
       if (!known) return undefined;
-      const own = this.#own.open(account, given.kind, given.externalId).map(({ id }) => id);
+      const own = this.#own.of(account, given).intents.map(({ id }) => id);
       others = known.intents.filter(({ id }) => !own.includes(id));
     }
     // The store may yet take the other one's lock.
-    if ((this.#beginning.get(beginningOf(account, given)) ?? 0) > 1) return undefined;
+    if ((this.#beginning.get(nameOf(account, given)) ?? 0) > 1) return undefined;
     for (const intent of others) this.#own.adopt(account, intent);
     const begun = this.#own.begin(account, given);
     // They bar this call and are not kept: one may have ended since it was read.
@@ -214,7 +200,6 @@ export class LedgerWithFallback extends Ledger {
     const { intent } = begun;
     // Our clock may differ from the store's, so the store gets the elapsed time.
     const at = performance.now();
-    this.#running.set(given.id, given);
     const adopt = oneAtATime(() => this.adopt(account, intent, performance.now() - at));
     this.#outboxOf(account).add(() => this.#within(adopt()), cause);
     return begun;
@@ -230,8 +215,8 @@ export class LedgerWithFallback extends Ledger {
     return outbox;
   }
 
-  #write(account: string, intent: Intent, ending: Ending, told?: Entry, given?: NewIntent) {
-    const write = oneAtATime(() => super.ended(account, intent, ending, told, given));
+  #write(account: string, intent: Intent, ending: Ending, told?: Entry) {
+    const write = oneAtATime(() => super.ended(account, intent, ending, told));
     return async (): Promise<Recorded> => {
       const recorded = await this.#within(write());
       this.#unwritten.delete(intent.id);
@@ -240,23 +225,16 @@ export class LedgerWithFallback extends Ledger {
     };
   }
 
-  #within<T>(asked: Promise<T>): Promise<T> {
-    return within(this.#options.answerMs + replicasMs, asked).catch((error: unknown) => {
-      throw this.#unavailable(error);
+  #within<T>(asked: Promise<T>, limitMs = this.#options.answerMs + replicasMs): Promise<T> {
+    const { unavailable = storeAway } = this.#options;
+    return within(limitMs, asked).catch((error: unknown) => {
+      throw unavailable(error);
     });
-  }
-
-  #unavailable(error: unknown): unknown {
-    return (this.#options.unavailable ?? storeAway)(error);
   }
 }
 
 /** How long replicas may take beyond `answerMs` before a write counts as not answered. */
 const replicasMs = 1_000;
-
-function beginningOf(account: string, { kind, externalId }: NewIntent): string {
-  return `${account} ${recordKey(kind, externalId)}`;
-}
 
 /**
  * A write that was not answered in time may still wait for its turn: a second try waits for that one,

@@ -1,7 +1,7 @@
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
-import type { Appended, Entry, Snapshot } from "./log.ts";
+import type { Appended, Entry, Facts, PlacedFact, Snapshot } from "./log.ts";
 
 /**
  * The intent of a call: the record that is stored before the call is sent. It holds no card data,
@@ -70,10 +70,10 @@ export interface OpenCall {
 }
 
 /** An open call, with what its record says beside it. */
-export interface Intent
-  extends Readonly<Omit<OpenCall, "startedAt">>,
-    Pick<NewIntent, "kind" | "externalId"> {
+export interface Intent extends Readonly<OpenCall>, Pick<NewIntent, "kind" | "externalId"> {
   readonly startedAtMs: number;
+  /** The call as this process began it: what the store lost of it is stored again. */
+  readonly given?: NewIntent;
 }
 
 export type Begun =
@@ -153,32 +153,23 @@ export interface Look extends Traced, Pick<Intent, "checks" | "notFound"> {
  */
 export type SettledBy = "event" | "operation" | "payout" | "resend" | "notFound";
 
-/** All that is known of an external_id, as it is at one instant. */
-export interface Known {
-  /** Unsettled calls of all replicas, the oldest first. */
-  readonly intents: readonly Intent[];
-  readonly snapshot: Snapshot | undefined;
-  /** Marks (evidence.ts) of attempts that calls account for. */
+/** What is known of an external_id at one instant, as evidence of its calls (evidence.ts). */
+export interface Evidence<Of = Facts<PlacedFact>> {
+  /** All of its open calls. */
+  readonly intents: readonly OpenCall[];
+  /** Undefined if nothing else is known. */
+  readonly snapshot: Of | undefined;
+  /** Marks of attempts that calls account for, whether these are open still or not. */
   readonly marks: readonly string[];
+}
+
+/** All that is known of an external_id, as it is at one instant. */
+export interface Known extends Evidence<Snapshot> {
+  readonly intents: readonly Intent[];
   /** As in `Listed`; undefined if it is not listed. */
   readonly firstSeen?: number | undefined;
   /** When the newest event was stored or the newest call began, in milliseconds since the epoch. */
   readonly updatedMs?: number;
-}
-
-/** For metrics: counts over at most 1,000 intents of an account. */
-export interface IntentStats {
-  readonly unknown: number;
-  readonly pending: number;
-  /** When the oldest of unknown outcome began, in milliseconds since the epoch. */
-  readonly oldestUnknownMs?: number;
-}
-
-/** See `Ledger.unsettled`. */
-export interface Unsettled {
-  readonly intents: readonly Intent[];
-  /** How many there are, including those that are not listed. */
-  readonly total: number;
 }
 
 /** What became of the entry that came with a call's ending. */
@@ -214,6 +205,9 @@ export const maxAnswered = 50;
 export const endedForMs = 10 * 60_000;
 
 /** Whether it is unknown what became of a call: no answer came, or its replica is gone. */
-export function isUnknown({ state, startedAtMs, leaseMs }: Intent, nowMs: number): boolean {
-  return state === "unknown" || (state === "running" && startedAtMs + leaseMs <= nowMs);
+export function isUnknown(
+  { state, startedAt, leaseMs }: Pick<OpenCall, "startedAt" | "leaseMs"> & { state: string },
+  nowMs: number,
+): boolean {
+  return state === "unknown" || (state === "running" && Number(startedAt) + leaseMs <= nowMs);
 }

@@ -3,7 +3,7 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
-import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
+import { assertReadable, type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, Scored, StoredRecord } from "../stores/kernel.ts";
 import { type AccountOptions, LedgerAccount } from "./account.ts";
 import {
@@ -32,7 +32,6 @@ import {
   type Ending,
   endedForMs,
   type Intent,
-  type IntentStats,
   isUnknown,
   type Known,
   keyRetentionMs,
@@ -40,7 +39,6 @@ import {
   type NewIntent,
   type Recorded,
   type SettledBy,
-  type Unsettled,
 } from "./intents.ts";
 import { indexesOf, list } from "./listing.ts";
 import type {
@@ -128,16 +126,7 @@ export class Ledger {
     return appended;
   }
 
-  /** The state of one external id; undefined when nothing is known. */
-  async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
-    return (await this.#known(account, kind, externalId)).snapshot;
-  }
-
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
-    return this.#known(account, kind, externalId);
-  }
-
-  async #known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const of = this.#account(account);
     const key = recordKey(kind, externalId);
     const { records, bounds } = await of.kernel.read([key], { shown: true });
@@ -212,6 +201,29 @@ export class Ledger {
   }
 
   /**
+   * The oldest `limit` kept events of one payment or payout; with `after`, the oldest of those behind
+   * that cursor.
+   * @throws GatewayError as `read`
+   */
+  async oldest(
+    account: string,
+    kind: Kind,
+    externalId: string,
+    limit: number,
+    after?: Cursor,
+  ): Promise<Event[]> {
+    const of = this.#account(account);
+    const events: Event[] = [];
+    for (let place = after; ; ) {
+      const page = await of.page({ kind, externalId }, place, limit - events.length);
+      if (place !== undefined) assertReadable(place, page.bounds);
+      events.push(...page.events);
+      place = page.upTo;
+      if (events.length === limit || place === page.bounds.tail) return events;
+    }
+  }
+
+  /**
    * The first `limit` payments or payouts of a selection that are known, in the order in which the
    * store first heard of each. What is known of them may have changed since this was read.
    */
@@ -263,7 +275,7 @@ export class Ledger {
     const call = record.calls.find(({ id }) => id === given.id);
     if (!call) throw new Error("the call was not recorded");
     const startedAt = call.startedAt === now ? `${nowMs}` : call.startedAt;
-    return { kind: "started", intent: intentOfCall(key, { ...call, startedAt }) };
+    return { kind: "started", intent: { ...intentOfCall(key, { ...call, startedAt }), given } };
   }
 
   /** Ends a call, together with what its answer tells. Ending it again does no harm. */
@@ -274,19 +286,16 @@ export class Ledger {
     );
   }
 
-  /** @param given the call, if it runs in this process */
   protected async ended(
     account: string,
     intent: Intent,
     ending: Ending,
     told?: Entry,
-    given?: NewIntent,
   ): Promise<Recorded> {
     const { result } = await this.#stepOf(
       account,
       intent,
-      (change, draft, keyDraft) =>
-        endCall(change, draft, keyDraft, intent, ending, { given, told }),
+      (change, draft, keyDraft) => endCall(change, draft, keyDraft, intent, ending, told),
       intent,
     );
     return result ? { appended: result } : {};
@@ -352,7 +361,11 @@ export class Ledger {
     await this.#stepOf(account, intent, (change, draft) => giveUpCall(change, draft, intent.id));
   }
 
-  async stats(account: string): Promise<IntentStats> {
+  /**
+   * For metrics: counts over at most 1,000 intents of an account, and when the oldest of unknown
+   * outcome began, in milliseconds since the epoch.
+   */
+  async stats(account: string) {
     const { kernel } = this.#account(account);
     const all = await this.#callsIn(account, dueIndex, { limit: maxInspected });
     const unknown = all.filter((intent) => isUnknown(intent, kernel.nowMs()));
@@ -369,7 +382,7 @@ export class Ledger {
    * the unknown ones, then the pending ones; each oldest first. Only the 1,000 that are due soonest
    * and the 1,000 that were given up last are sure to be considered.
    */
-  async unsettled(account: string, limit: number): Promise<Unsettled> {
+  async unsettled(account: string, limit: number) {
     const { kernel } = this.#account(account);
     const limits = { limit: maxInspected };
     const due = await this.#callsIn(account, dueIndex, limits);

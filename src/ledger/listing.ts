@@ -1,12 +1,12 @@
 import type { DescEnumValue } from "@bufbuild/protobuf";
 import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { allKinds, type Kind, kinds } from "../model/kinds.ts";
-import { intentsOf } from "./calls.ts";
+import { evidenceIn } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { factsOf, keptFor } from "./entries.ts";
+import { keptFor } from "./entries.ts";
 import type { Ages } from "./intents.ts";
 import type { Selection } from "./log.ts";
-import { explained, standingOf } from "./open-calls.ts";
+import { standingOf } from "./open-calls.ts";
 import { statesOf } from "./payment-state.ts";
 import { ofRecordKey, type PaymentRecord } from "./record.ts";
 
@@ -25,14 +25,7 @@ export function list(change: Change, draft: Draft): void {
     record.calls.every(({ state }) => state === "running");
   if (isBeginning) return;
   const { kind } = ofRecordKey(draft.key);
-  const intents = intentsOf(draft.key, record).map((intent) =>
-    // A call that begins in this step has no start yet.
-    Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent,
-  );
-  const standing = standingOf(
-    kind,
-    explained({ intents, snapshot: factsOf(record), marks: record.marks }),
-  );
+  const standing = standingOf(kind, evidenceIn(record));
   const index = standing && indexOf(kind, standing.state, standing.needsOperator);
   if (record.index === index && (record.firstSeen || !index)) return;
   if (record.index && record.index !== index) {
@@ -48,18 +41,17 @@ export function list(change: Change, draft: Draft): void {
 }
 
 /** The indexes that have what is selected. */
-export function indexesOf({ kind, states, needsOperator }: Selection): string[] {
-  const wanted = states.length > 0 ? states : statesOf(kind);
+export function indexesOf({ kind, states = [], needsOperator }: Selected): string[] {
+  const wanted = states.length > 0 ? states : statesOf[kind];
   const flags = needsOperator === undefined ? [false, true] : [needsOperator];
   return [...new Set(wanted)].flatMap((state) => flags.map((flag) => indexOf(kind, state, flag)));
 }
 
+type Selected = Pick<Selection, "kind"> & Partial<Pick<Selection, "states" | "needsOperator">>;
+
 /** All indexes that `list` keeps, and how long a record is kept that is in one, at least. */
 export function expiringIndexes(ages: Pick<Ages, "retentionMs">) {
-  const indexes = allKinds.flatMap((kind) =>
-    indexesOf({ kind, states: [], needsOperator: undefined, newestFirst: false }),
-  );
-  return { indexes, keepMs: keptFor(ages) };
+  return { indexes: allKinds.flatMap((kind) => indexesOf({ kind })), keepMs: keptFor(ages) };
 }
 
 function indexOf(kind: Kind, state: PaymentState, needsOperator: boolean): string {

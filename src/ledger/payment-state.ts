@@ -1,7 +1,7 @@
 import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import { type Kind, kindOf } from "../model/kinds.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { Fact, Facts } from "./log.ts";
 
 /**
@@ -54,73 +54,61 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
   return PaymentState.UNSPECIFIED;
 }
 
-/** Like `paymentState`, for a payout: only `payout` operations and open calls count. */
-export function payoutState({ operations }: Facts, callIsOpen = false): PayoutState {
+/**
+ * Like `paymentState`, for a payout, whose state events carry as the PaymentState of the same name:
+ * only `payout` operations and open calls count.
+ */
+export function payoutState({ operations }: Facts, callIsOpen = false): PaymentState {
   const payouts = operations.filter(({ operation }) => operation === "payout");
-  if (payouts.some(succeeded)) return PayoutState.PAID;
-  if (callIsOpen || operations.some(isOpenCall)) return PayoutState.UNKNOWN;
-  if (payouts.some(({ rank }) => rank < 2)) return PayoutState.PENDING;
-  return payouts.length > 0 ? PayoutState.FAILED : PayoutState.UNSPECIFIED;
+  if (payouts.some(succeeded)) return PaymentState.PAID;
+  if (callIsOpen || operations.some(isOpenCall)) return PaymentState.UNKNOWN;
+  if (payouts.some(({ rank }) => rank < 2)) return PaymentState.PENDING;
+  return payouts.length > 0 ? PaymentState.FAILED : PaymentState.UNSPECIFIED;
 }
 
-/** `Event.state` carries the state of a payout as the PaymentState of the same name. */
-const statesOfPayouts: Readonly<Record<number, PaymentState>> = {
-  [PayoutState.UNSPECIFIED]: PaymentState.UNSPECIFIED,
-  [PayoutState.PENDING]: PaymentState.PENDING,
-  [PayoutState.PAID]: PaymentState.PAID,
-  [PayoutState.FAILED]: PaymentState.FAILED,
-  [PayoutState.UNKNOWN]: PaymentState.UNKNOWN,
-};
+/** The states that a payout can have, in both forms. */
+const payoutStates: ReadonlyMap<PaymentState, PayoutState> = new Map([
+  [PaymentState.UNSPECIFIED, PayoutState.UNSPECIFIED],
+  [PaymentState.PENDING, PayoutState.PENDING],
+  [PaymentState.PAID, PayoutState.PAID],
+  [PaymentState.FAILED, PayoutState.FAILED],
+  [PaymentState.UNKNOWN, PayoutState.UNKNOWN],
+]);
 
 /** The PaymentState of the same name. */
 export function stateOfPayout(state: PayoutState): PaymentState {
-  return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
+  return [...payoutStates].find(([, own]) => own === state)?.[0] ?? PaymentState.UNSPECIFIED;
 }
 
-/**
- * Sets an event's state to that of its external id, computed from `facts`: of a payout, in both
- * forms that the event has.
- */
-export function setStateAfter(event: Event, facts: Facts, callIsOpen = false): void {
-  Object.assign(event, statesAfter(kindOf(event.kind), facts, callIsOpen));
+/** The state of a payment or payout, as its events carry it. */
+export function stateAfter(kind: Kind, facts: Facts, callIsOpen = false): PaymentState {
+  return stateOf[kind](facts, callIsOpen);
 }
 
-/** A state in both forms that events have. */
+/** The same in both forms that events have. */
 export function statesAfter(
   kind: Kind,
   facts: Facts,
   callIsOpen = false,
 ): Pick<Event, "state" | "payoutState"> {
   const state = stateAfter(kind, facts, callIsOpen);
-  return { state, payoutState: payoutStates[kind].get(state) ?? PayoutState.UNSPECIFIED };
+  return { state, payoutState: ownStates[kind].get(state) ?? PayoutState.UNSPECIFIED };
 }
 
-/** The payout state that belongs to a `PaymentState`, by kind. */
-const payoutStates: Readonly<Record<Kind, ReadonlyMap<PaymentState, PayoutState>>> = {
-  [EventKind.PAYMENT]: new Map(),
-  [EventKind.PAYOUT]: new Map(
-    Object.values(PayoutState).map((value) => [stateOfPayout(value), value]),
-  ),
+const stateOf: Readonly<Record<Kind, typeof paymentState>> = {
+  [EventKind.PAYMENT]: paymentState,
+  [EventKind.PAYOUT]: payoutState,
 };
 
-/** The state of a payment or payout, as its events carry it. */
-export function stateAfter(kind: Kind, facts: Facts, callIsOpen = false): PaymentState {
-  return states[kind](facts, callIsOpen);
-}
+const ownStates: Readonly<Record<Kind, typeof payoutStates>> = {
+  [EventKind.PAYMENT]: new Map(),
+  [EventKind.PAYOUT]: payoutStates,
+};
 
 /** The states that a payment or payout can have, as its events carry them. */
-export function statesOf(kind: Kind): readonly PaymentState[] {
-  return allStates[kind];
-}
-
-const allStates: Readonly<Record<Kind, readonly PaymentState[]>> = {
+export const statesOf: Readonly<Record<Kind, readonly PaymentState[]>> = {
   [EventKind.PAYMENT]: Object.values(PaymentState).filter((value) => typeof value === "number"),
-  [EventKind.PAYOUT]: Object.values(statesOfPayouts),
-};
-
-const states: Readonly<Record<Kind, (facts: Facts, callIsOpen: boolean) => PaymentState>> = {
-  [EventKind.PAYMENT]: paymentState,
-  [EventKind.PAYOUT]: (facts, callIsOpen) => stateOfPayout(payoutState(facts, callIsOpen)),
+  [EventKind.PAYOUT]: [...payoutStates.keys()],
 };
 
 /** Operations that pay. Refunds, cancellations and look-ups do not. */

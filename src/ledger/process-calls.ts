@@ -1,5 +1,4 @@
 import { ByAge } from "../collections/by-age.ts";
-import type { Kind } from "../model/kinds.ts";
 import { adoptCall, beginCall, callOf, endCall, intentsOf } from "./calls.ts";
 import { Change, Draft } from "./change.ts";
 import {
@@ -7,12 +6,13 @@ import {
   type Begun,
   type Ending,
   type Intent,
+  type Known,
   markOfEnding,
   type NewIntent,
   type OpenCall,
 } from "./intents.ts";
 import type { Entry } from "./log.ts";
-import { type PaymentRecord, recordKey } from "./record.ts";
+import { newRecord, type PaymentRecord, recordKey } from "./record.ts";
 
 /**
  * The calls of this process in its memory, decided by the functions that decide on the store's
@@ -28,53 +28,42 @@ export class ProcessCalls {
   }
 
   begin(account: string, given: NewIntent): Begun {
-    const key = recordKey(given.kind, given.externalId);
-    const kind = this.#step(account, key, (change, draft) =>
+    const kind = this.#step(account, given, (change, draft) =>
       beginCall(change, draft, undefined, given),
     );
-    if (kind !== "started") return { kind } as Begun;
-    const open = this.open(account, given.kind, given.externalId);
-    const intent = open.find(({ id }) => id === given.id);
-    if (!intent) throw new Error("the call was not recorded");
-    return { kind: "started", intent };
+    const intent = this.of(account, given).intents.find(({ id }) => id === given.id);
+    return (kind === "started" ? { kind, intent: { ...intent, given } } : { kind }) as Begun;
   }
 
   adopt(account: string, intent: Intent): void {
-    this.#step(account, recordKey(intent.kind, intent.externalId), (change, draft) =>
-      adoptCall(change, draft, callOf(intent)),
-    );
+    this.#step(account, intent, (change, draft) => adoptCall(change, draft, callOf(intent)));
   }
 
   end(account: string, intent: Intent, ending: Ending, told?: Entry): void {
-    const key = recordKey(intent.kind, intent.externalId);
-    this.#step(account, key, (change, draft) => {
+    this.#step(account, intent, (change, draft) => {
       endOwnCall(change, draft, intent, ending, told);
     });
   }
 
-  open(account: string, kind: Kind, externalId: string): Intent[] {
-    const key = recordKey(kind, externalId);
-    const record = this.#records.get(`${account} ${key}`);
-    return record ? intentsOf(key, record) : [];
-  }
-
-  /** Marks (evidence.ts) of attempts that calls account for whose ending the store may lack. */
-  marks(account: string, kind: Kind, externalId: string): readonly string[] {
-    return this.#records.get(`${account} ${recordKey(kind, externalId)}`)?.marks ?? [];
+  /** The open calls, and marks (evidence.ts) of attempts that calls account for, if the store may lack these. */
+  of(account: string, about: About): Pick<Known, "intents" | "marks"> {
+    const record = this.#records.get(nameOf(account, about)) ?? newRecord();
+    const key = recordKey(about.kind, about.externalId);
+    return { intents: intentsOf(key, record), marks: record.marks };
   }
 
   /** Forgets a call, and all that is kept of its external_id unless another call is open. */
-  forget(account: string, { kind, externalId, id }: Intent): void {
-    const name = `${account} ${recordKey(kind, externalId)}`;
+  forget(account: string, intent: Intent): void {
+    const name = nameOf(account, intent);
     const record = this.#records.get(name);
     if (!record) return;
-    record.calls = record.calls.filter((call) => call.id !== id);
+    record.calls = record.calls.filter((call) => call.id !== intent.id);
     if (record.calls.length === 0) this.#records.delete(name);
   }
 
-  #step<T>(account: string, key: string, decide: (change: Change, draft: Draft) => T) {
-    const name = `${account} ${key}`;
-    const draft = new Draft(key, this.#records.get(name));
+  #step<T>(account: string, about: About, decide: (change: Change, draft: Draft) => T) {
+    const name = nameOf(account, about);
+    const draft = new Draft(recordKey(about.kind, about.externalId), this.#records.get(name));
     const nowMs = Date.now();
     const result = decide(new OwnChange(token, nowMs, [draft], this.#ages), draft);
     if (draft.value) this.#records.set(name, draft.value as PaymentRecord);
@@ -89,6 +78,13 @@ export class ProcessCalls {
     });
     return result;
   }
+}
+
+type About = Pick<Intent, "kind" | "externalId">;
+
+/** Names an external_id of an account. */
+export function nameOf(account: string, { kind, externalId }: About): string {
+  return `${account} ${recordKey(kind, externalId)}`;
 }
 
 /**

@@ -24,7 +24,7 @@ export interface PaymentRecord {
   /** Calls that move money and are not settled, the oldest first. */
   calls: OpenCall[];
   /** Calls that ended lately: a delayed request must not begin them again. */
-  over: EndedCall[];
+  over: { readonly id: string; atMs: number }[];
   /** Marks (evidence.ts) of attempts that other calls account for, the newest last. */
   marks: string[];
   /** How often the record was changed; numbers its operations. */
@@ -40,11 +40,6 @@ export type StoredOperation = { -readonly [Name in keyof PlacedFact]: PlacedFact
   /** Number of the operation within the record: its newest event is the attachment `e<n>`. */
   n: number;
 };
-
-export interface EndedCall {
-  id: string;
-  atMs: number;
-}
 
 /** One use of an `Idempotency-Key`. Its answer is the attachment `answer`. */
 export interface KeyRecord {

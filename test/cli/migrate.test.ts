@@ -5,7 +5,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ending, NewIntent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { allKinds } from "../../src/model/kinds.ts";
-import { cursors, payment, payout, take } from "../ledger/entries.ts";
+import { cursors, payment, payout, snapshotOf, take } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
 import { createRedisCalls } from "../ledger/redis/calls-rig.ts";
 import { replica } from "../ledger/redis/rig.ts";
@@ -61,7 +61,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
 
   /** What callers see, which must be the same in either store. */
   async function seen(log: Ledger, intents: Ledger, cursor: string) {
-    const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+    const snapshot = await snapshotOf(log, "shop", EventKind.PAYMENT, "order-1");
     return {
       all: cursors(await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 7)),
       behind: cursors(await take(await log.read("shop", { kinds: [] }, cursor, { signal }), 6)),

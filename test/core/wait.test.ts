@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import type { Context } from "../../src/core/context.ts";
 import type { Call } from "../../src/core/core.ts";
 import { moneyAnswer } from "../../src/core/money-answer.ts";
@@ -8,7 +9,8 @@ import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { wait } from "../../src/core/wait.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { CallOutcome, EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
@@ -38,11 +40,19 @@ function answered(
   known: Ledger["known"],
   { until = WaitUntil.UNSPECIFIED, ledger, ...given }: Partial<Call & Of> = {},
 ) {
+  const run = async () => {
+    if (made instanceof GatewayError) throw made;
+    return made;
+  };
   const context = {
     ...{ ledger: { ...ledger, known }, waits: new Drain(), waitLimits: createStreamLimits(10) },
+    moneyCalls: { run },
   } as unknown as Context;
-  const making = made instanceof GatewayError ? Promise.reject(made) : Promise.resolve(made);
-  const answer = moneyAnswer(context, callOf([], given), about, until, making);
+  const request = create(CreatePaymentRequestSchema, { externalId, waitUntil: until });
+  const answer = moneyAnswer(context, {
+    ...{ call: callOf([], given), method: "CreatePayment", externalId, request },
+    ...{ answerSchema: PaymentSchema, send: () => assert.fail(), entry: () => assert.fail() },
+  });
   answer.catch(() => {});
   return answer;
 }

@@ -1,8 +1,7 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { intentsOf } from "../../src/ledger/calls.ts";
-import { factsOf } from "../../src/ledger/entries.ts";
+import { evidenceIn } from "../../src/ledger/calls.ts";
 import { isSameOperation } from "../../src/ledger/merge.ts";
-import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
+import { outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
 import { newRecord, ofRecordKey, type PaymentRecord } from "../../src/ledger/record.ts";
 import { type Applied, apply, nothing, type Step, type Stored, textOf } from "./store.ts";
@@ -100,14 +99,13 @@ export class Ledgers {
 
   #summaryOf({ record, log, answers }: Stored): Summary {
     const known = record ?? newRecord();
-    const { calls, marks } = known;
-    const intents = intentsOf(this.#recordKey, known);
-    const { openCalls, snapshot } = explained({ intents, snapshot: factsOf(known), marks });
-    const { outcomeUnknown } = outcomeFlags(openCalls);
+    const { calls } = known;
+    const evidence = evidenceIn(known);
+    const { outcomeUnknown } = outcomeFlags(evidence);
     const { kind } = ofRecordKey(this.#recordKey);
     const tells = (i = "", at: number) => log.some((one) => one.startsWith(`${i} ${at} `));
     return {
-      state: stateAfter(kind, snapshot!, outcomeUnknown),
+      state: stateAfter(kind, evidence.snapshot, outcomeUnknown),
       hasSuccess: log.some((one) => /^paid/.test(one) || (/^\d 3 /.test(one) && !tells(one[0], 5))),
       isCancelVague: log.some((one) => /^\d 5 /.test(one) && !tells(one[0], 3)),
       answers,

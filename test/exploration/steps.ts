@@ -74,7 +74,7 @@ export function stepsOf({ calls }: Scene) {
     adoptCall(on.change, on.draft, callOf(intentOf(call, i, on)));
   const end = (call: CallOf, i: number, on: On, ending: Ending, told?: Entry) => {
     const [intent, key] = [intentOf(call, i, on), on.keyOf(call.key)];
-    endCall(on.change, on.draft, key, intent, ending, { given: givenOf(call, i), told });
+    endCall(on.change, on.draft, key, { ...intent, given: givenOf(call, i) }, ending, told);
   };
   return {
     steps,

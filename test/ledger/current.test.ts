@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
-import { currentEvent, firstEvent } from "../../src/ledger/current.ts";
+import { currentState, firstEvent } from "../../src/ledger/current.ts";
 import { factOf, noFacts } from "../../src/ledger/facts.ts";
 import type { Entry, Snapshot } from "../../src/ledger/log.ts";
 import { payment, step } from "./entries.ts";
@@ -21,9 +21,9 @@ function snapshotOf(told: readonly { entry: Entry; since?: number | undefined }[
  * events that set them; `since` defaults to that order.
  */
 function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]) {
-  const event = currentEvent(
-    snapshotOf(told.map(({ since, ...rest }) => ({ entry: payment(rest), since }))),
-  );
+  const { event } =
+    currentState(snapshotOf(told.map(({ since, ...rest }) => ({ entry: payment(rest), since })))) ??
+    {};
   return event && `${step(event)} ${event.paymentId}`;
 }
 

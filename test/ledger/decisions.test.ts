@@ -11,7 +11,7 @@ import { paymentState } from "../../src/ledger/payment-state.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { createMemoryLedger } from "./create.ts";
-import { currentStep, payment, payout, stateOn } from "./entries.ts";
+import { currentStep, payment, payout, snapshotOf, stateOn } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
 
 const account = "shop";
@@ -104,7 +104,7 @@ describe("decisions of the ledger", () => {
     const externalId = "x".repeat(900_000);
     await stored(payment({ externalId }));
     assert.deepEqual(await open(externalId), []);
-    const found = await log.snapshot(account, EventKind.PAYMENT, externalId);
+    const found = await snapshotOf(log, account, EventKind.PAYMENT, externalId);
     assert.equal(found?.operations[0]?.subjectId, "pay-1");
   });
 
@@ -154,7 +154,7 @@ describe("decisions of the ledger", () => {
 
   describe("the payment state", () => {
     const told = async () => {
-      const facts = await log.snapshot(account, EventKind.PAYMENT, "order-1");
+      const facts = await snapshotOf(log, account, EventKind.PAYMENT, "order-1");
       return facts && PaymentStateSchema.value[paymentState(facts)]?.localName;
     };
     const statesOf = async (entries: readonly Entry[]) => {
@@ -191,7 +191,7 @@ describe("decisions of the ledger", () => {
       ]);
       const paid = ["PAID", "PAID", "PAID"];
       assert.deepEqual(states, ["AUTHORIZED", ...paid, "PARTIALLY_REFUNDED", "REFUNDED"]);
-      const facts = await log.snapshot(account, EventKind.PAYMENT, "order-1");
+      const facts = await snapshotOf(log, account, EventKind.PAYMENT, "order-1");
       const confirmed = facts?.operations.filter(({ operation }) => operation === "confirm");
       assert.deepEqual(
         confirmed?.map(({ amount }) => amount),
@@ -405,7 +405,7 @@ describe("decisions of the ledger", () => {
 
     /** Operation, status and words of each operation, as any process knows them. */
     async function lines() {
-      const snapshot = await log.snapshot(account, EventKind.PAYMENT, "order-1");
+      const snapshot = await snapshotOf(log, account, EventKind.PAYMENT, "order-1");
       return snapshot?.operations.map(({ operation, status, words = [] }) => [
         operation,
         status,
@@ -421,7 +421,7 @@ describe("decisions of the ledger", () => {
           const { outcome, conflict } = await append(payout({ externalId, status }));
           assert.deepEqual([outcome, conflict], ["stored", false]);
         }
-        const facts = await log.snapshot(account, EventKind.PAYOUT, externalId);
+        const facts = await snapshotOf(log, account, EventKind.PAYOUT, externalId);
         assert.deepEqual(
           facts?.operations.map(({ status }) => status),
           told.slice(1),
@@ -446,7 +446,7 @@ describe("decisions of the ledger", () => {
         last = await stored(payment({ paymentId: `p-${i}`, status: "failure" }));
       }
       assert.equal(last && stateOn(last), "PAID");
-      const snapshot = await log.snapshot(account, EventKind.PAYMENT, "order-1");
+      const snapshot = await snapshotOf(log, account, EventKind.PAYMENT, "order-1");
       assert.equal(snapshot?.folded, more);
       const kept = ["paid", ...Array.from({ length: maxFailures }, (_, i) => `p-${i + more}`)];
       assert.deepEqual(

@@ -10,7 +10,7 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
-import { currentEvent } from "../../src/ledger/current.ts";
+import { currentState } from "../../src/ledger/current.ts";
 import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry } from "../../src/ledger/log.ts";
@@ -126,9 +126,14 @@ export function step(event: Event): string {
 
 /** The step that a payment of the account `shop` shows. */
 export async function currentStep(log: Ledger, externalId = "order-1") {
-  const snapshot = await log.snapshot("shop", EventKind.PAYMENT, externalId);
-  const event = snapshot && currentEvent(snapshot);
-  return event && step(event);
+  const snapshot = await snapshotOf(log, "shop", EventKind.PAYMENT, externalId);
+  const current = snapshot && currentState(snapshot);
+  return current && step(current.event);
+}
+
+/** What is known of the operations of an external_id. */
+export async function snapshotOf(log: Ledger, ...of: Parameters<Ledger["known"]>) {
+  return (await log.known(...of)).snapshot;
 }
 
 /** The next `count` events; fails if the iteration ends before that. */

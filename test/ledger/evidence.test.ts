@@ -10,6 +10,7 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   conclude,
+  evidenceIn,
   giveUpCall,
   intentOfCall,
   newCall,
@@ -19,9 +20,9 @@ import {
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
-import { markOfRefusal } from "../../src/ledger/evidence.ts";
+import { evidenceOf, markOfRefusal } from "../../src/ledger/evidence.ts";
 import type { Ending } from "../../src/ledger/intents.ts";
-import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
+import { outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
@@ -88,10 +89,7 @@ function books() {
     value = JSON.parse(filledIn(JSON.stringify(draft.value), "token", places, nowMs));
   };
   const intents = () => value.calls.map((call) => intentOfCall(key, call));
-  const known = async () => {
-    const { marks } = value;
-    return explained({ intents: intents(), snapshot: factsOf(value), marks }).openCalls;
-  };
+  const flags = () => outcomeFlags(evidenceIn(value));
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {
@@ -122,14 +120,16 @@ function books() {
       step((change, draft) => settleAsPaid(change, draft, said));
     },
     async flags() {
-      const { outcomeUnknown, needsOperator } = outcomeFlags(await known());
+      const { outcomeUnknown, needsOperator } = flags();
       return [outcomeUnknown && "unknown", needsOperator && "operator"].filter(Boolean).join(" ");
     },
     async state() {
-      return paymentState(factsOf(value), outcomeFlags(await known()).outcomeUnknown);
+      return paymentState(factsOf(value), flags().outcomeUnknown);
     },
     async evidenceOf(id: string | undefined) {
-      const { evidence } = (await known()).find(({ intent }) => intent.id === id) ?? {};
+      const known = evidenceIn(value);
+      const call = known.intents.find((one) => one.id === id);
+      const evidence = call && evidenceOf(call, known);
       return evidence ? `${evidence.mark}${evidence.state === "pending" ? " goes on" : ""}` : "";
     },
     settle(): string {

@@ -4,7 +4,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../src/ledger/calls.ts";
 import { markOfRefusal } from "../../src/ledger/evidence.ts";
 import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
-import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
+import { outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { ProcessCalls } from "../../src/ledger/process-calls.ts";
 import { keyRecordKey, recordKey } from "../../src/ledger/record.ts";
 import { storeAway } from "../../src/redis/ask.ts";
@@ -74,8 +74,8 @@ for (const isAway of [false, true]) {
     await one.end(account, lost, { state: "unknown" });
     refused.clear();
     if (isAway) await fail();
-    const { openCalls } = explained(await one.known(account, EventKind.PAYMENT, "order"));
-    assert.equal(outcomeFlags(openCalls).outcomeUnknown, true);
+    const known = await one.known(account, EventKind.PAYMENT, "order");
+    assert.equal(outcomeFlags(known).outcomeUnknown, true);
   });
 }
 
@@ -133,7 +133,8 @@ test("a process forgets calls that hold no lock any more, whoever settled them",
   t.mock.timers.enable({ apis: ["Date"] });
   const own = new ProcessCalls({ retentionMs: 1, firstLookMs: 1, giveUpMs });
   const begin = (externalId: string) => started(own.begin(account, newCall({ externalId })));
-  const openOf = (externalId: string) => own.open(account, EventKind.PAYMENT, externalId).length;
+  const openOf = (externalId: string) =>
+    own.of(account, { kind: EventKind.PAYMENT, externalId }).intents.length;
   own.end(account, begin("lost"), { state: "unknown" });
   begin("running");
   t.mock.timers.tick(giveUpMs - 1);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
+import type { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { noFacts } from "../../src/ledger/facts.ts";
 import type { Fact } from "../../src/ledger/log.ts";
 import { paymentState, payoutState } from "../../src/ledger/payment-state.ts";
@@ -141,7 +141,7 @@ describe("the state of a payout", () => {
   for (const [text, state] of payouts) {
     it(`is ${state} after ${text || "nothing"}, in any order`, () => {
       for (const operations of ordersOf(factsIn(text))) {
-        assert.equal(payoutState({ ...noFacts, operations }), PayoutState[state]);
+        assert.equal(payoutState({ ...noFacts, operations }), PaymentState[state]);
       }
     });
   }

@@ -5,7 +5,7 @@ import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/ev
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry, OperationState } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "./create.ts";
-import { cursors, payment, take } from "./entries.ts";
+import { cursors, payment, snapshotOf, take } from "./entries.ts";
 
 /** Random histories, each in its own account, compared with a plain list. Any store would do. */
 it("a log agrees with a list, whatever comes, in whatever order", async () => {
@@ -80,7 +80,7 @@ class Run {
 
   async checkStates(): Promise<void> {
     for (const externalId of externalIds) {
-      const snapshot = await this.#log.snapshot(this.#account, EventKind.PAYMENT, externalId);
+      const snapshot = await snapshotOf(this.#log, this.#account, EventKind.PAYMENT, externalId);
       const mine = this.#kept.filter(({ entry }) => entry.externalId === externalId);
       const expected = new Map<string, { since: string; set: Kept }>();
       for (const { entry } of mine) {

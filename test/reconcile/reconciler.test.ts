@@ -22,6 +22,7 @@ import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/re
 import { type Handlers, reportTo } from "../../src/report.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger, type MemoryLedgerOptions } from "../ledger/create.ts";
+import { snapshotOf } from "../ledger/entries.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
 import { until } from "../until.ts";
@@ -66,7 +67,7 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
         await log.looked(account, intent, { checks, notFound, inMs: 0 });
       }
     },
-    snapshot: () => log.snapshot(account, PAYMENT, externalId),
+    snapshot: () => snapshotOf(log, account, PAYMENT, externalId),
     /** The calls of a payment that are open. */
     open: (of = externalId) => openCalls(log, account, PAYMENT, of),
     /** A call that the service has answered as pending. */

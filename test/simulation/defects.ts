@@ -373,7 +373,7 @@ export const defects = defectsIn({
       shownBy: "a confirmation is answered as pending while somebody asks",
     },
     "a deadline that passes during a wait denies the call": {
-      line: "if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);",
+      line: "if (lost && error instanceof GatewayError) throw notKnownYet(externalId, error);",
       instead: "throw error;",
       brokenChecks: ["charged, told as failed"],
       shownBy: "a gateway stands still until the deadline of a call that waits",

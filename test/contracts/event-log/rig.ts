@@ -3,7 +3,7 @@ import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts"
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Appended, Entry, Topic } from "../../../src/ledger/log.ts";
 import type { Kind } from "../../../src/model/kinds.ts";
-import { payment, type Told } from "../../ledger/entries.ts";
+import { payment, snapshotOf, type Told } from "../../ledger/entries.ts";
 
 /** A new, empty log, and what the suite does to it from outside. */
 export interface EventLogHarness {
@@ -72,5 +72,5 @@ export class LogRig {
     return events.sort((a, b) => (a.cursor < b.cursor ? -1 : 1));
   };
   readonly snapshotOf = (externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
-    this.log.snapshot(account, kind, externalId);
+    snapshotOf(this.log, account, kind, externalId);
 }

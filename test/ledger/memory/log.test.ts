@@ -7,7 +7,7 @@ import type { Topic } from "../../../src/ledger/log.ts";
 import { lettersBound } from "../../contracts/event-log/rig.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { createMemoryLedger } from "../create.ts";
-import { currentStep, cursors, payment, steps, take } from "../entries.ts";
+import { currentStep, cursors, payment, snapshotOf, steps, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { newCall, started } from "../new-call.ts";
 import { isExpired, isFull } from "../refusals.ts";
@@ -137,7 +137,7 @@ describe("memory log", () => {
     await touch(4, "pending");
     const known = [];
     for (const n of [1, 2, 3, 4]) {
-      known.push((await log.snapshot("shop", EventKind.PAYMENT, `order-${n}`)) !== undefined);
+      known.push((await snapshotOf(log, "shop", EventKind.PAYMENT, `order-${n}`)) !== undefined);
     }
     assert.deepEqual(known, [true, false, true, true]);
   });
@@ -178,7 +178,7 @@ describe("memory log", () => {
     const countOf = async (account: string) => {
       const known = [];
       for (let n = 0; n < 100; n++) {
-        known.push(await log.snapshot(account, EventKind.PAYMENT, `order-${n}`));
+        known.push(await snapshotOf(log, account, EventKind.PAYMENT, `order-${n}`));
       }
       const events = await log.history(account, EventKind.PAYMENT, "order-99", 10);
       assert.ok(known[99] && events.length === 1, "the newest is kept");
@@ -208,7 +208,7 @@ describe("memory log", () => {
       }
       pass(15 * day);
       await log.append("shop", payment({ externalId: `other-${round}` }));
-      const newest = await log.snapshot("shop", EventKind.PAYMENT, `other-${round}`);
+      const newest = await snapshotOf(log, "shop", EventKind.PAYMENT, `other-${round}`);
       assert.ok(newest, `round ${round}`);
       pass(15 * day);
     }
@@ -217,7 +217,7 @@ describe("memory log", () => {
       await log.append("shop", payment({ externalId: "order-0", statusCode: `${n}` }));
     }
     for (let n = 0; n < 20; n++) {
-      assert.ok(await log.snapshot("shop", EventKind.PAYMENT, `order-${n}`), `order-${n}`);
+      assert.ok(await snapshotOf(log, "shop", EventKind.PAYMENT, `order-${n}`), `order-${n}`);
     }
   });
 

@@ -7,7 +7,7 @@ import type { Entry } from "../../../src/ledger/log.ts";
 import type { FeedState } from "../../../src/stores/redis/feed.ts";
 import { type RedisServer, type Settings, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import { currentStep, cursors, numbered, payment } from "../entries.ts";
+import { currentStep, cursors, numbered, payment, snapshotOf } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { isAway, isExpired } from "../refusals.ts";
 import { type Replica, reader, replica } from "./rig.ts";
@@ -106,7 +106,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     server.pause();
     await Promise.all([
       assert.rejects(a.log.append("shop", numbered(1)), isAway),
-      assert.rejects(a.log.snapshot("shop", EventKind.PAYMENT, "order-0"), isAway),
+      assert.rejects(snapshotOf(a.log, "shop", EventKind.PAYMENT, "order-0"), isAway),
       assert.rejects(a.log.history("shop", EventKind.PAYMENT, "order-0", 1), isAway),
       assert.rejects(a.log.read("shop", everything, "latest", { signal }), isAway),
       assert.rejects(b.log.read("shop", everything, first ?? "", { signal }), isAway),
@@ -200,7 +200,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await server.command("CONFIG", "SET", "maxmemory", "0");
     for (let i = 0; i < 300; i++) {
       const isStored = stored.includes(`order-${i}`);
-      const snapshot = await log.snapshot("shop", EventKind.PAYMENT, `order-${i}`);
+      const snapshot = await snapshotOf(log, "shop", EventKind.PAYMENT, `order-${i}`);
       assert.equal(snapshot !== undefined, isStored);
       const { outcome } = await log.append("shop", bulky(i));
       assert.equal(outcome, isStored ? "duplicate" : "stored");

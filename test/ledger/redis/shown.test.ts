@@ -6,7 +6,7 @@ import { ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { startReplicated, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import { cursors, numbered } from "../entries.ts";
+import { cursors, numbered, snapshotOf } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { isAway, isExpired } from "../refusals.ts";
 import { reader, replica } from "./rig.ts";
@@ -56,7 +56,7 @@ describe("an event in a log that waits for replicas", {
       const refused = assert.rejects(one.log.append("shop", numbered(1)), isAway).finally(() => {
         waits = false;
       });
-      assert(await one.log.snapshot("shop", EventKind.PAYMENT, "order-0"), "others are shown");
+      assert(await snapshotOf(one.log, "shop", EventKind.PAYMENT, "order-0"), "others are shown");
       const late = await reader(peer.log, "earliest");
       await late.sees(1);
       assert(waits, "reads do not wait behind it");
@@ -69,7 +69,7 @@ describe("an event in a log that waits for replicas", {
         await assert.rejects(log.letters.addDeadLetter("shop", letter("new")), isAway);
       }
       assert.deepEqual(await historyOf(peer.log, 1), []);
-      await assert.rejects(peer.log.snapshot("shop", EventKind.PAYMENT, "order-1"), isAway);
+      await assert.rejects(snapshotOf(peer.log, "shop", EventKind.PAYMENT, "order-1"), isAway);
       const before = await peer.log.cursorBefore("shop", 1);
       assert(before < (live.seen[0]?.cursor ?? ""), "nor counted");
       const stored = await set.primary.command("XLEN", "test:{shop}:events");

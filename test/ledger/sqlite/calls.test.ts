@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { CallOutcome, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { explained } from "../../../src/ledger/open-calls.ts";
+import { outcomeFlags } from "../../../src/ledger/open-calls.ts";
 import type { Committed } from "../../../src/stores/kernel.ts";
 import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
@@ -111,8 +111,8 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const states = async () =>
       (await openCalls(store, account, EventKind.PAYMENT, "order")).map(({ state }) => state);
     assert.deepEqual(await states(), ["unknown"]);
-    const shown = explained(await store.known(account, EventKind.PAYMENT, "order"));
-    assert.equal(shown.openCalls[0]?.evidence, undefined, "callers are told so, too");
+    const shown = outcomeFlags(await store.known(account, EventKind.PAYMENT, "order"));
+    assert.equal(shown.outcomeUnknown, true, "callers are told so, too");
     assert.equal((await store.begin(account, newCall())).kind, "inFlight");
     await store.append(account, payment({ ...failed, paymentId: "own" }));
     assert.deepEqual(await states(), []);

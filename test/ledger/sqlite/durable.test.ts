@@ -9,7 +9,7 @@ import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { reportTo } from "../../../src/report.ts";
 import { placeIn } from "../../../src/stores/cursor.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
-import { payment } from "../entries.ts";
+import { payment, snapshotOf } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { day, openLog } from "./rig.ts";
 
@@ -76,14 +76,14 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   await assert.rejects(log.read("shop", everything, old.event?.cursor ?? "", { signal }), {
     code: "OUT_OF_RANGE",
   });
-  assert.ok(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), "the state outlives it");
+  assert.ok(await snapshotOf(log, "shop", EventKind.PAYMENT, "order-1"), "the state outlives it");
   assert.equal((await log.append("shop", payment({ status: "init" }))).outcome, "stored");
   await log.append("shop", payment({ status: "failure", amount: "1.00" }));
   ahead = 30 * day;
-  assert.equal(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), undefined);
+  assert.equal(await snapshotOf(log, "shop", EventKind.PAYMENT, "order-1"), undefined);
   // What is past its time counts no more, even while it is still on the disk.
   const anew = await log.append("shop", payment({ operation: "confirm" }));
-  const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+  const snapshot = await snapshotOf(log, "shop", EventKind.PAYMENT, "order-1");
   assert.deepEqual(
     snapshot?.operations.map(({ operation, status, since }) => [operation, status, since]),
     [["confirm", "pending", anew.event?.cursor]],

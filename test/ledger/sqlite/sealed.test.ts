@@ -8,7 +8,7 @@ import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import type { Seal } from "../../../src/secrets/seal.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
-import { cardToken, paidByCard, take } from "../entries.ts";
+import { cardToken, paidByCard, snapshotOf, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { openLog } from "./rig.ts";
 
@@ -91,7 +91,7 @@ describe("secrets that are encrypted", { timeout: 60_000 }, () => {
     const { signal } = new AbortController();
     const live = await log.read("shop", { kinds: [] }, "latest", { signal });
     await log.append("shop", paidByCard());
-    const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+    const snapshot = await snapshotOf(log, "shop", EventKind.PAYMENT, "order-1");
     const [stored] = await log.history("shop", EventKind.PAYMENT, "order-1", 1);
     for (const event of [...(await take(live, 1)), snapshot?.operations[0]?.event, stored]) {
       assert.equal(tokenOf(event), cardToken);
