@@ -383,7 +383,7 @@ export function callOf(intent: Intent): OpenCall {
 }
 
 /** The open calls of a record, as those outside see them. */
-export function intentsOf(key: string, { calls }: PaymentRecord): Intent[] {
+export function intentsOf(key: string, { calls }: Pick<PaymentRecord, "calls">): Intent[] {
   return calls.map((call) => intentOfCall(key, call));
 }
 
@@ -434,7 +434,7 @@ function open(change: Change, draft: Draft, record: PaymentRecord, call: OpenCal
 /** Most calls noted for one external_id: more than can be open. */
 const maxHolds = 100;
 
-function addMark(record: PaymentRecord, mark: string): void {
+export function addMark(record: Pick<PaymentRecord, "marks">, mark: string): void {
   record.marks = [...record.marks, mark].slice(-maxAnswered);
 }
 
@@ -450,8 +450,8 @@ function noteOver(record: PaymentRecord, id: string, nowMs: number): void {
 /** How many ended calls a record keeps. */
 const maxOver = 10;
 
-function isLocked(
-  { calls }: PaymentRecord,
+export function isLocked(
+  { calls }: Pick<PaymentRecord, "calls">,
   method: MoneyMethod,
   nowMs: number,
   { locksMs = Infinity }: Ages,

@@ -1,80 +1,73 @@
 import { ByAge } from "../collections/by-age.ts";
-import { adoptCall, beginCall, callOf, endCall, intentsOf } from "./calls.ts";
-import { Change, Draft } from "./change.ts";
+import { addMark, callOf, intentOfCall, intentsOf, isLocked, newCall } from "./calls.ts";
 import {
   type Ages,
   type Begun,
   type Ending,
   type Intent,
-  type Known,
   markOfEnding,
   type NewIntent,
   type OpenCall,
 } from "./intents.ts";
 import type { Entry } from "./log.ts";
-import { newRecord, type PaymentRecord, recordKey } from "./record.ts";
+import { type PaymentRecord, recordKey } from "./record.ts";
 
-/**
- * The calls of this process in its memory, decided by the functions that decide on the store's
- * records.
- */
+/** What a process keeps of an external_id: its open calls, and marks of those that have ended. */
+export type OwnCalls = Pick<PaymentRecord, "calls" | "marks">;
+
+/** The calls of this process in its memory, with their locks: for while the store lacks them. */
 export class ProcessCalls {
   readonly #ages: Ages;
-  /** Records by account and record key, by when they were last changed. */
-  readonly #records = new ByAge<PaymentRecord>();
+  /** By account and record key, by when they were last changed. */
+  readonly #all = new ByAge<OwnCalls>();
 
   constructor(ages: Ages) {
     this.#ages = ages;
   }
 
   begin(account: string, given: NewIntent): Begun {
-    const kind = this.#step(account, given, (change, draft) =>
-      beginCall(change, draft, undefined, given),
-    );
-    const intent = this.of(account, given).intents.find(({ id }) => id === given.id);
-    return (kind === "started" ? { kind, intent: { ...intent, given } } : { kind }) as Begun;
-  }
-
-  adopt(account: string, intent: Intent): void {
-    this.#step(account, intent, (change, draft) => adoptCall(change, draft, callOf(intent)));
-  }
-
-  end(account: string, intent: Intent, ending: Ending, told?: Entry): void {
-    this.#step(account, intent, (change, draft) => {
-      endOwnCall(change, draft, intent, ending, told);
+    return this.#change(account, given, (own) => {
+      const call = beginOwn(own, given, Date.now(), this.#ages);
+      if (!call) return { kind: "inFlight" };
+      const key = recordKey(given.kind, given.externalId);
+      return { kind: "started", intent: { ...intentOfCall(key, call), given } };
     });
   }
 
-  /** The open calls, and marks (evidence.ts) of attempts that calls account for, if the store may lack these. */
-  of(account: string, about: About): Pick<Known, "intents" | "marks"> {
-    const record = this.#records.get(nameOf(account, about)) ?? newRecord();
-    const key = recordKey(about.kind, about.externalId);
-    return { intents: intentsOf(key, record), marks: record.marks };
+  adopt(account: string, intent: Intent): void {
+    this.#change(account, intent, (own) => adoptOwn(own, callOf(intent)));
+  }
+
+  end(account: string, intent: Intent, ending: Ending, told?: Entry): void {
+    this.#change(account, intent, (own) => endOwn(own, intent.id, ending, told));
+  }
+
+  of(account: string, about: About): { intents: Intent[]; marks: readonly string[] } {
+    const own = this.#all.get(nameOf(account, about)) ?? none;
+    return { intents: intentsOf(recordKey(about.kind, about.externalId), own), marks: own.marks };
   }
 
   /** Forgets a call, and all that is kept of its external_id unless another call is open. */
   forget(account: string, intent: Intent): void {
     const name = nameOf(account, intent);
-    const record = this.#records.get(name);
-    if (!record) return;
-    record.calls = record.calls.filter((call) => call.id !== intent.id);
-    if (record.calls.length === 0) this.#records.delete(name);
+    const own = this.#all.get(name);
+    if (!own) return;
+    own.calls = own.calls.filter((call) => call.id !== intent.id);
+    if (own.calls.length === 0) this.#all.delete(name);
   }
 
-  #step<T>(account: string, about: About, decide: (change: Change, draft: Draft) => T) {
+  #change<T>(account: string, about: About, change: (own: OwnCalls) => T): T {
     const name = nameOf(account, about);
-    const draft = new Draft(recordKey(about.kind, about.externalId), this.#records.get(name));
-    const nowMs = Date.now();
-    const result = decide(new OwnChange(token, nowMs, [draft], this.#ages), draft);
-    if (draft.value) this.#records.set(name, draft.value as PaymentRecord);
-    else this.#records.delete(name);
-    const sinceMs = nowMs - this.#ages.giveUpMs;
-    this.#records.fromOldest((oldest, { calls }) => {
+    const own = this.#all.get(name) ?? { ...none };
+    const result = change(own);
+    this.#all.set(name, own);
+    const sinceMs = Date.now() - this.#ages.giveUpMs;
+    this.#all.fromOldest((oldest, { calls }) => {
       // Those of other replicas tell nobody here that they have settled a call.
       const isOver = ({ state, startedAt }: OpenCall) =>
         state !== "running" && Number(startedAt) <= sinceMs;
-      const isTooMany = this.#records.size > maxRecords || calls.length > 0;
-      return isTooMany && calls.every(isOver) && this.#records.delete(oldest);
+      const isTooMany = this.#all.size > maxRecords || calls.length > 0;
+      return isTooMany && calls.every(isOver) && this.#all.delete(oldest);
     });
     return result;
   }
@@ -87,37 +80,39 @@ export function nameOf(account: string, { kind, externalId }: About): string {
   return `${account} ${recordKey(kind, externalId)}`;
 }
 
+/** @returns undefined while another call of the method has the lock */
+export function beginOwn(
+  own: OwnCalls,
+  given: NewIntent,
+  nowMs: number,
+  ages: Ages,
+): OpenCall | undefined {
+  if (isLocked(own, given.method, nowMs, ages)) return undefined;
+  const call = newCall(given, `${nowMs}`, nowMs);
+  adoptOwn(own, call);
+  return call;
+}
+
+export function adoptOwn(own: OwnCalls, call: OpenCall): void {
+  if (!own.calls.some(({ id }) => id === call.id)) own.calls = [...own.calls, call];
+}
+
 /**
  * Ends a call of this process. It is kept while its outcome is unknown, since its lock is needed when
  * the store goes away, and while the store does not have its answer: nothing else says then that it
  * made anything.
  */
-export function endOwnCall(
-  change: Change,
-  draft: Draft,
-  intent: Intent,
-  ending: Ending,
-  told?: Entry,
-): void {
+export function endOwn(own: OwnCalls, id: string, ending: Ending, told?: Entry): void {
   const mark = markOfEnding(ending);
-  const kept: Ending = told
-    ? { state: "pending", subjectId: told.subjectId, key: "keep", ...(mark && { mark }) }
-    : ending;
-  endCall(change, draft, undefined, intent, kept);
-  if (kept.state === "unknown" || told) return;
-  const record = draft.value as PaymentRecord;
-  record.calls = record.calls.filter(({ id }) => id !== intent.id);
+  if (mark && !own.marks.includes(mark)) addMark(own, mark);
+  const call = own.calls.find((one) => one.id === id);
+  if (!call) return;
+  if (told) Object.assign(call, { state: "pending", subjectId: told.subjectId, locks: false });
+  else if (ending.state !== "unknown") own.calls = own.calls.filter((one) => one !== call);
+  else if (call.state === "running") call.state = "unknown";
 }
 
-/** A change in this process, whose clock is the one that counts. */
-class OwnChange extends Change {
-  override get now(): string {
-    return `${this.nowMs}`;
-  }
-}
-
-/** Marks places of events, which are not stored here. */
-const token = "process";
+const none: OwnCalls = { calls: [], marks: [] };
 
 /** Beyond this number, the oldest external_ids without an open call lose their marks. */
 const maxRecords = 100_000;

@@ -23,11 +23,11 @@ import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
 import { markOf, markOfRefusal } from "../../src/ledger/evidence.ts";
 import type { Ending, Intent, NewIntent } from "../../src/ledger/intents.ts";
 import type { Entry } from "../../src/ledger/log.ts";
-import { endOwnCall } from "../../src/ledger/process-calls.ts";
+import { adoptOwn, beginOwn, endOwn } from "../../src/ledger/process-calls.ts";
 import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
 import { type MoneyMethod, moneyMethods } from "../../src/model/money-methods.ts";
 import type { CallOf, Scene } from "./scenes.ts";
-import { giveUpMs, leaseMs, type On, type Step, timeOf } from "./store.ts";
+import { ages, giveUpMs, leaseMs, type On, type Step, timeOf } from "./store.ts";
 
 /** What became of a request at the service. */
 export const At = {
@@ -55,6 +55,17 @@ export function stepsOf({ calls }: Scene) {
   const steps: Step[] = [];
   const add = (decide: Step["decide"], acknowledges = "", isOwn = false) =>
     steps.push({ decide, acknowledges, isOwn }) - 1;
+  /** A step on the calls that a process keeps. */
+  const addOwn = (decide: (own: PaymentRecord, on: On) => unknown) =>
+    add(
+      (on) => {
+        const own = { ...recordIn(on.draft), changes: 1 };
+        on.draft.value = own;
+        return decide(own, on);
+      },
+      "",
+      true,
+    );
   const each = <T>(of: (call: CallOf, i: number) => T) => calls.map(of);
   const givenOf = ({ method, hold, key }: CallOf, i: number): NewIntent => ({
     ...{ id: `c${i}`, method, kind: moneyMethods[method].kind, externalId, leaseMs },
@@ -123,14 +134,16 @@ export function stepsOf({ calls }: Scene) {
       ),
     ),
     /** Calls that a process keeps. */
-    ownBegin: each((call, i) => add(begin(call, i), "", true)),
-    ownAdopt: each((call, i) => add(adopt(call, i), "", true)),
+    ownBegin: each((call, i) =>
+      addOwn((own, { change: { nowMs } }) =>
+        beginOwn(own, givenOf(call, i), nowMs, ages) ? "started" : "inFlight",
+      ),
+    ),
+    ownAdopt: each((call, i) => addOwn((own, on) => adoptOwn(own, callOf(intentOf(call, i, on))))),
     ownEnd: each((call, i) =>
       Object.values(Said).map((said) => {
         const { ending, told } = endingOf(call, i, said);
-        const decide = (on: On) =>
-          endOwnCall(on.change, on.draft, intentOf(call, i, on), ending, told);
-        return add(decide, "", true);
+        return addOwn((own) => endOwn(own, `c${i}`, ending, told));
       }),
     ),
     /** The store has them. */

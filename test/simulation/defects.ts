@@ -517,14 +517,14 @@ export const sqliteDefects = defectsIn({
   },
   "ledger/process-calls.ts": {
     "a process forgets the calls beside one that has ended": {
-      line: "if (record.calls.length === 0) this.#records.delete(name);",
-      instead: "this.#records.delete(name);",
+      line: "if (own.calls.length === 0) this.#all.delete(name);",
+      instead: "this.#all.delete(name);",
       brokenChecks: ["charged, shown as failed"],
       shownBy: "a confirmation is refused before the store could hear of the hold's answer",
     },
     "an answer that the disk does not take is forgotten": {
-      line: 'if (kept.state === "unknown" || told) return;',
-      instead: 'if (kept.state === "unknown") return;',
+      line: 'else if (ending.state !== "unknown") own.calls =',
+      instead: 'if (ending.state !== "unknown") own.calls =',
       brokenChecks: ["charged, shown as failed"],
       shownBy: "a payment is answered, the disk does not take the answer, and it is asked for",
     },
