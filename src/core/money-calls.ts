@@ -31,13 +31,12 @@ export interface MoneyCall<Result extends DescMessage> {
   readonly hold?: boolean;
   /** The event log entry of a refusal, if it is to be one. */
   readonly refusal?: (said: UpstreamError, intent: Intent) => Promise<Entry | undefined>;
-  /** The event log entry of an answer; undefined if it leaves open what became of the call. */
-  readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | undefined;
   /**
-   * Whether an answer without an entry has the caller go on with the payment, which is looked up then,
-   * and bars no further attempt. Default: none has.
+   * The event log entry of an answer; undefined if it leaves open what became of the call. `goesOn`: it
+   * has none, and has the caller go on with the payment, which is looked up then, and bars no further
+   * attempt.
    */
-  readonly goesOn?: (answer: MessageShape<Result>) => boolean;
+  readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | "goesOn" | undefined;
 }
 
 export type MoneyCalls = ReturnType<typeof createMoneyCalls>;
@@ -97,7 +96,7 @@ export function createMoneyCalls({
   }
 
   async function attempt<Result extends DescMessage>(
-    { call, answerSchema, externalId, send, entry, goesOn, refusal }: MoneyCall<Result>,
+    { call, answerSchema, externalId, send, entry, refusal }: MoneyCall<Result>,
     sending: SendOptions,
     given: NewIntent,
     run: Progress,
@@ -153,12 +152,12 @@ export function createMoneyCalls({
       throw error;
     }
     const newEntry = entry(result, intent);
-    if (!newEntry && !goesOn?.(result)) {
+    if (!newEntry) {
       await end(account, intent, { state: "unknown" });
       throw outcomeUnknown(externalId);
     }
     const key = sealed({ answer: result });
-    if (!newEntry) {
+    if (newEntry === "goesOn") {
       await end(account, intent, { state: "pending", subjectId: "", key });
       return { answer: result };
     }

@@ -67,15 +67,13 @@ export function paymentCases(context: Context) {
         confirms && saysDeclined(said)
           ? declinedConfirmation(context, call.caller.account, intent, said)
           : undefined,
-      entry: (payment, { id: call }) =>
-        isAnother(payment)
-          ? undefined
-          : paymentEntry(payment, {
-              ...{ source: EventSource.RESPONSE, externalId, operation, call },
-              ...(!confirms && { held }),
-            }),
-      // Without its checkout page nobody could pay, and whoever leaves that page may begin anew.
-      goesOn: (payment) => !isAnother(payment) && Boolean(payment.action?.value),
+      entry(payment, { id: call }) {
+        if (isAnother(payment)) return undefined;
+        const about = { source: EventSource.RESPONSE, externalId, operation, call };
+        const entry = paymentEntry(payment, { ...about, ...(!confirms && { held }) });
+        // Without its checkout page nobody could pay, and whoever leaves that page may begin anew.
+        return entry ?? (payment.action?.value ? "goesOn" : undefined);
+      },
     });
     return { payment: answer, state, cursor };
   }

@@ -13,6 +13,7 @@ import {
   type NewEvent,
   type RecordChange,
   type Row,
+  type RowPage,
 } from "../stores/kernel.ts";
 import { activeSpan } from "../telemetry/tracing/tracing.ts";
 import { Change, Draft } from "./change.ts";
@@ -24,7 +25,6 @@ import { RecentEvents } from "./recent-events.ts";
 import { isBlank, keyOfTopic, recordIn, UnreadableRecord } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { readEvent, rememberTrace, writeEvent } from "./stored-event.ts";
-import type { Page, StoredLog } from "./tail.ts";
 import type { Turns } from "./turns.ts";
 
 /** A committed step. */
@@ -46,9 +46,15 @@ export interface AccountOptions extends Ages, Pick<Observers, "report"> {
 
 type Sealing = Pick<Keyring, "events" | "deadLetters">;
 
+/** Some stored events of a topic, in order. At `upTo === bounds.tail` nothing more was stored. */
+export interface Page extends Omit<RowPage, "rows"> {
+  readonly events: readonly Event[];
+}
+
 /** One account's ledger in this process: decides steps on its records, and reads its log. */
-export class LedgerAccount implements StoredLog {
+export class LedgerAccount {
   readonly kernel: AccountKernel;
+  /** Those of the process: all its readers share its event loop. */
   readonly turns: Turns;
   readonly keyring: Sealing | undefined;
   readonly #name: string;
@@ -250,6 +256,10 @@ export class LedgerAccount implements StoredLog {
     });
   }
 
+  /**
+   * Attaches a follower. Once the promise resolves, it receives every newly stored event; it may
+   * also receive earlier ones. Returns a function that detaches it.
+   */
   async follow(topic: Topic, follower: Follower): Promise<() => void> {
     const detach = this.#hub.follow(topic, follower);
     // The watch serves all followers, so it must not run in the span of the first one.
@@ -273,6 +283,7 @@ export class LedgerAccount implements StoredLog {
     return (await this.kernel.page(undefined, undefined, 0)).bounds;
   }
 
+  /** At most `limit` events after a cursor, or from the oldest kept. */
   async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
     const of = keyOfTopic(topic);
     const { rows, upTo, bounds } = await this.kernel.page(of, after, limit);

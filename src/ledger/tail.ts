@@ -2,35 +2,13 @@ import { Deque } from "../collections/deque.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Cursor } from "../stores/cursor.ts";
-import { assertReadable, type Bounds, decodeCursor } from "../stores/cursor.ts";
+import { assertReadable, decodeCursor } from "../stores/cursor.ts";
+import type { LedgerAccount, Page } from "./account.ts";
 import type { Follower } from "./hub.ts";
 import type { ReadOptions, Topic } from "./log.ts";
-import type { Turns } from "./turns.ts";
 
-/** Some stored events of a topic, in order. */
-export interface Page {
-  readonly events: readonly Event[];
-  /** Every event of the topic up to here is on this page or an earlier one. */
-  readonly upTo: Cursor;
-  /**
-   * Bounds of the log when the page was read. At `upTo === bounds.tail` nothing more was stored.
-   */
-  readonly bounds: Bounds;
-}
-
-/** What a reader needs of one account's log; each implementation of the log provides it. */
-export interface StoredLog {
-  /** Those of the process: all its readers share its event loop. */
-  readonly turns: Turns;
-  /**
-   * Attaches a follower. Once the promise resolves, it receives every newly stored event; it may
-   * also receive earlier ones. Returns a function that detaches it.
-   */
-  follow(topic: Topic, follower: Follower): Promise<() => void>;
-  bounds(): Promise<Bounds>;
-  /** At most `limit` events after a cursor, or from the oldest kept. */
-  page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page>;
-}
+/** What a reader needs of one account's log. */
+export type StoredLog = Pick<LedgerAccount, "turns" | "follow" | "bounds" | "page">;
 
 /** Most events that may wait for one live reader. */
 export const liveBuffer = 1_000;

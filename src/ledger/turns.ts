@@ -4,19 +4,14 @@ import { Deque } from "../collections/deque.ts";
  * Shares the event loop between readers of stored events and all other work. Stored events are
  * available all at once, and sending each one takes time: readers could block everything else.
  */
-export interface Turns {
-  /** Undefined if the reader may continue at once, else a promise that resolves at its turn. */
-  take(): Promise<void> | undefined;
-  /** Reads a page as soon as fewer than `pagesAtOnce` others are being read. */
-  page<T>(read: () => Promise<T>): Promise<T>;
-}
+export type Turns = ReturnType<typeof createTurns>;
 
 /** Stored events that all readers together get in one turn of the event loop. */
 export const eventsPerTurn = 32;
 /** Pages that are read, and decoded, at a time. */
 export const pagesAtOnce = 4;
 
-export function createTurns(): Turns {
+export function createTurns() {
   const readers = new Deque<() => void>();
   const pages = new Deque<() => void>();
   let left = eventsPerTurn;
@@ -43,7 +38,8 @@ export function createTurns(): Turns {
   }
 
   return {
-    take() {
+    /** Undefined if the reader may continue at once, else a promise that resolves at its turn. */
+    take(): Promise<void> | undefined {
       schedule();
       if (left > 0) {
         left -= 1;
@@ -51,7 +47,8 @@ export function createTurns(): Turns {
       }
       return new Promise((resolve) => readers.push(resolve));
     },
-    async page(read) {
+    /** Reads a page as soon as fewer than `pagesAtOnce` others are being read. */
+    async page<T>(read: () => Promise<T>): Promise<T> {
       if (reading >= pagesAtOnce) await new Promise<void>((resolve) => pages.push(resolve));
       reading += 1;
       try {

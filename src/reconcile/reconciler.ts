@@ -34,24 +34,22 @@ export interface ReconcilerOptions {
   readonly causeOf?: Causes["of"];
 }
 
-export interface Reconciler {
-  /** Stops the reconciler; resolves when its look-ups under way have ended. */
-  close(): Promise<void>;
-}
+export type Reconciler = ReturnType<typeof createReconciler>;
 
 /**
  * Finds out the outcome of calls whose answer was lost, and of payments and payouts that stay
  * pending without a callback. One replica at a time does it for an account. It uses only what is
  * left of the rate budget and never waits for a token.
  */
-export function createReconciler(options: ReconcilerOptions): Reconciler {
+export function createReconciler(options: ReconcilerOptions) {
   const stop = new AbortController();
   const holder = randomUUID();
   const loops = [...options.accounts.keys()].map((account) =>
     reconcile(account, holder, options, stop.signal),
   );
   return {
-    async close() {
+    /** Stops the reconciler; resolves when its look-ups under way have ended. */
+    async close(): Promise<void> {
       stop.abort();
       await Promise.all(loops);
     },
