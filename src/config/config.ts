@@ -3,8 +3,8 @@ import type { TlsPaths } from "../net/tls-files.ts";
 import { Secret } from "../secrets/secret.ts";
 import { type Environment, readVariables } from "./environment.ts";
 import { metricsOf, tracingOf } from "./opentelemetry.ts";
-import { accountsOf, isSandbox, rules } from "./rules.ts";
-import { type Name, type Values, variables } from "./variables.ts";
+import { accountsOf, rules } from "./rules.ts";
+import { inSandbox, type Name, type Values, variables } from "./variables.ts";
 
 /** The gateway's configuration, checked. The gateway reads no environment variable elsewhere. */
 export type Config = ReturnType<typeof readConfig>;
@@ -32,7 +32,7 @@ export function readConfig(env: Environment) {
       keepAliveTimeoutMs: values.RPC_KEEPALIVE_TIMEOUT,
     },
     /** Set without UPSTREAM_URL and MERCHANTS_FILE: the emulator runs inside the process. */
-    sandboxAddress: isSandbox(values) ? values.SANDBOX_ADDR : undefined,
+    sandboxAddress: inSandbox(values) ? values.SANDBOX_ADDR : undefined,
     /** Accounts by name. In sandbox mode the url of `default` is empty: it is the emulator's. */
     accounts: accountsOf(values),
     upstreamTimeoutMs: values.UPSTREAM_TIMEOUT,

@@ -1,28 +1,18 @@
-import { hasFailover } from "../redis/url.ts";
 import { ConfigError } from "./config-error.ts";
 import { FileProblem, fileText } from "./kinds.ts";
-import { sendsMetrics, sendsTraces } from "./opentelemetry.ts";
-import {
-  type Fact,
-  type LookUp,
-  type Name,
-  type Values,
-  type Variable,
-  variables,
-} from "./variables.ts";
+import { type Name, type Values, type Variable, variables } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Says what is wrong with values that are right each by itself. */
-export interface Rule {
-  /** The variables that it looks at; it applies only if none of them is wrong. */
-  readonly of: readonly Name[];
-  /** The mistake: a sentence that begins with the name of the variable to change. */
-  check(values: Values): string | undefined;
-}
+/**
+ * Says what is wrong with values that are right each by itself: a sentence that begins with the name
+ * of the variable to change.
+ */
+export type Rule = (values: Values) => string | undefined;
 
 /**
- * Reads variables, and others that decide about them.
+ * Reads variables, and others that decide about them. What looks at a wrong variable is left out: it
+ * would only lead to a second mistake.
  * @throws ConfigError for all mistakes together
  */
 export function readVariables<N extends Name>(
@@ -30,62 +20,53 @@ export function readVariables<N extends Name>(
   names: readonly N[],
   rules: readonly Rule[] = [],
 ): Pick<Values, N> {
-  const values: Partial<Record<Name, unknown>> = {};
-  const mistakes = new Map<Name, string>();
-  const lookUp: LookUp = (name) => {
-    if (!(name in values)) {
-      values[name] = undefined;
-      try {
-        values[name] = read(env, name, (fact) => facts[fact]());
-      } catch (error) {
-        if (error instanceof FileProblem) mistakes.set(name, `${name}: ${error.message}`);
-        else if (error instanceof ConfigError) mistakes.set(name, error.message);
-        else throw error;
-      }
+  const known = new Map<Name, unknown>();
+  const mistakes: string[] = [];
+  const values = new Proxy({} as Values, {
+    get(_, name: Name) {
+      if (!known.has(name))
+        known.set(
+          name,
+          unlessWrong(() => read(env, name, values)),
+        );
+      const value = known.get(name);
+      if (value === wrong) throw wrong;
+      return value;
+    },
+  });
+  const unlessWrong = (step: () => unknown): unknown => {
+    try {
+      return step();
+    } catch (error) {
+      if (error instanceof ConfigError) mistakes.push(...error.mistakes);
+      else if (error !== wrong) throw error;
+      return wrong;
     }
-    return values[name] as Values[typeof name] | undefined;
   };
-  const facts = factsOf(env, lookUp);
-  for (const name of names) lookUp(name);
-  const all = [...mistakes.values()];
-  for (const { of, check } of rules) {
-    const mistake = of.some((name) => mistakes.has(name)) ? undefined : check(values as Values);
-    if (mistake !== undefined) all.push(mistake);
+  const found = names.map((name) => [name, unlessWrong(() => values[name])]);
+  for (const rule of rules) {
+    const mistake = unlessWrong(() => rule(values));
+    if (typeof mistake === "string") mistakes.push(mistake);
   }
-  if (all.length > 0) throw new ConfigError(all);
-  return values as Values;
+  if (mistakes.length > 0) throw new ConfigError(mistakes);
+  return Object.fromEntries(found);
 }
 
-/** A variable that is wrong says nothing. */
-function factsOf(env: Environment, lookUp: LookUp): Readonly<Record<Fact, () => boolean>> {
-  const isSet = (name: "UPSTREAM_URL" | "REDIS_URL") => Boolean(env[name] || env[`${name}_FILE`]);
-  return {
-    sandbox: () => !isSet("UPSTREAM_URL") && !env.MERCHANTS_FILE,
-    oneAccount: () => !env.MERCHANTS_FILE,
-    production: () => env.NODE_ENV === "production",
-    redis: () => isSet("REDIS_URL"),
-    failover: () => hasFailover(lookUp("REDIS_URL") ?? ""),
-    keys: () => lookUp("AUTH_MODE")?.has("keys") ?? false,
-    jwt: () => lookUp("AUTH_MODE")?.has("jwt") ?? false,
-    telemetry: () => lookUp("OTEL_SDK_DISABLED") === false,
-    traces: () => sendsTraces(lookUp),
-    tracesByShare: () => lookUp("OTEL_TRACES_SAMPLER")?.endsWith("ratio") ?? false,
-    metrics: () => sendsMetrics(lookUp),
-    export: () => sendsTraces(lookUp) || sendsMetrics(lookUp),
-  };
-}
+/** In place of the value of a variable that is wrong. */
+const wrong = new Error("a variable is wrong");
 
-/** @throws ConfigError, FileProblem */
-function read(env: Environment, name: Name, is: (fact: Fact) => boolean): unknown {
+/** @throws ConfigError */
+function read(env: Environment, name: Name, values: Values): unknown {
   const { kind, secret, required, readIf, ...variable }: Variable = variables[name];
-  if (readIf && !is(readIf)) return undefined;
-  const fallback = typeof variable.default === "function" ? variable.default(is) : variable.default;
+  if (readIf && !readIf(values)) return undefined;
+  const fallback =
+    typeof variable.default === "function" ? variable.default(values) : variable.default;
   const text = textOf(env, name) ?? fallback;
   if (text === undefined) {
     if (required) throw new ConfigError(name, `is missing, accepted is ${kind.accepts}`);
     return undefined;
   }
-  const value = kind.read(text);
+  const value = namingFile(name, () => kind.read(text));
   if (value !== undefined) return value;
   const got = secret ? "a value that is not shown" : JSON.stringify(text);
   throw new ConfigError(name, `got ${got}, accepted is ${kind.accepts}`);
@@ -102,10 +83,14 @@ export function textOf(env: Environment, name: Name): string | undefined {
   const file = inFile && env[`${name}_FILE`];
   if (!file) return text;
   if (text !== undefined) throw new ConfigError(name, `is given twice: also as ${name}_FILE`);
+  return namingFile(`${name}_FILE`, () => fileText(file).replace(/\r?\n$/, ""));
+}
+
+/** @throws ConfigError in place of FileProblem, with the variable that names the file */
+function namingFile<T>(variable: string, use: () => T): T {
   try {
-    return fileText(file).replace(/\r?\n$/, "");
+    return use();
   } catch (error) {
-    if (error instanceof FileProblem) throw new ConfigError(`${name}_FILE`, error.message);
-    throw error;
+    throw error instanceof FileProblem ? new ConfigError(variable, error.message) : error;
   }
 }

@@ -4,7 +4,7 @@ import type {
   TracingSettings,
 } from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
-import type { LookUp, OtlpName, Values } from "./variables.ts";
+import { type OtlpName, type Values, withMetrics, withTraces } from "./variables.ts";
 
 /**
  * Tracing as the OTEL_* variables set it; undefined when they do not turn it on. Their specification
@@ -12,7 +12,7 @@ import type { LookUp, OtlpName, Values } from "./variables.ts";
  * come.
  */
 export function tracingOf(values: Values): TracingSettings | undefined {
-  if (!sendsTraces((name) => values[name])) return undefined;
+  if (!withTraces(values)) return undefined;
   const sampler = values.OTEL_TRACES_SAMPLER;
   const categories = values.OTEL_SEMCONV_STABILITY_OPT_IN ?? [];
   return {
@@ -40,7 +40,7 @@ export function tracingOf(values: Values): TracingSettings | undefined {
  * it on: an endpoint alone turns on traces, since Prometheus may read the metrics already.
  */
 export function metricsOf(values: Values): DurationsSettings | undefined {
-  if (!sendsMetrics((name) => values[name])) return undefined;
+  if (!withMetrics(values)) return undefined;
   const intervalMs = values.OTEL_METRIC_EXPORT_INTERVAL;
   return {
     otlp: otlpOf(values, "METRICS"),
@@ -50,19 +50,6 @@ export function metricsOf(values: Values): DurationsSettings | undefined {
     // An export that lasts longer would overlap the next one.
     timeoutMs: Math.min(values.OTEL_METRIC_EXPORT_TIMEOUT, intervalMs),
   };
-}
-
-/** Whether traces are sent; an endpoint alone turns them on. */
-export function sendsTraces(of: LookUp): boolean {
-  const exporter = of("OTEL_TRACES_EXPORTER");
-  if (exporter) return exporter === "otlp";
-  const url = of("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ?? of("OTEL_EXPORTER_OTLP_ENDPOINT");
-  return url !== undefined;
-}
-
-/** Whether metrics are sent. `prometheus` needs no exporter: /metrics serves it anyway. */
-export function sendsMetrics(of: LookUp): boolean {
-  return of("OTEL_METRICS_EXPORTER")?.includes("otlp") ?? false;
 }
 
 /** How a signal is sent: by its own variables, else by those of all signals. */

@@ -1,4 +1,5 @@
 import { intakeLimits } from "../net/intake-limits.ts";
+import { hasFailover } from "../redis/url.ts";
 import { logLevels } from "../report.ts";
 import type { Kind } from "./kinds.ts";
 import * as kinds from "./kinds.ts";
@@ -7,13 +8,13 @@ import * as kinds from "./kinds.ts";
 export interface Variable<T = unknown> {
   readonly kind: Kind<T>;
   /** The text that is read if the variable is not set. */
-  readonly default?: string | ((is: (fact: Fact) => boolean) => string | undefined);
+  readonly default?: string | Fallback;
   /** What the page says in place of a default that depends on other variables. */
   readonly defaultDoc?: string;
   /** It is a mistake if there is no value. */
   readonly required?: true;
   /** When the variable matters; at other starts nothing looks at it. Default: always. */
-  readonly readIf?: Fact;
+  readonly readIf?: Condition;
   /** The value is a secret or may hold one: no message shows it. */
   readonly secret?: true;
   /** `<name>_FILE` may name a file that holds the value. */
@@ -23,25 +24,39 @@ export interface Variable<T = unknown> {
 }
 
 /** What other variables say about a start. */
-export type Fact =
-  /** There is no payments service: the emulator runs inside the process. */
-  | "sandbox"
-  /** There is one merchant account, and no MERCHANTS_FILE. */
-  | "oneAccount"
-  | "production"
-  | "redis"
-  /** A replica of Redis can become the primary. */
-  | "failover"
-  | "keys"
-  | "jwt"
-  /** OTEL_SDK_DISABLED is not set. */
-  | "telemetry"
-  | "traces"
-  /** Only a share of the traces is kept. */
-  | "tracesByShare"
-  | "metrics"
-  /** Traces or metrics are sent. */
-  | "export";
+type Condition = (values: Values) => boolean;
+
+const withOneAccount: Condition = (values) => values.MERCHANTS_FILE === undefined;
+/** There is no payments service: the emulator runs inside the process. */
+export const inSandbox: Condition = (values) =>
+  values.UPSTREAM_URL === undefined && withOneAccount(values);
+const inProduction: Condition = (values) => values.NODE_ENV === "production";
+const withRedis: Condition = (values) => values.REDIS_URL !== undefined;
+/** A replica of Redis can become the primary. */
+const withFailover: Condition = (values) => hasFailover(values.REDIS_URL ?? "");
+const withKeys: Condition = (values) => values.AUTH_MODE.has("keys");
+const withJwt: Condition = (values) => values.AUTH_MODE.has("jwt");
+const withTelemetry: Condition = (values) => !values.OTEL_SDK_DISABLED;
+/** Traces are sent; an endpoint alone turns them on. */
+export const withTraces: Condition = (values) => {
+  const exporter = values.OTEL_TRACES_EXPORTER;
+  if (exporter) return exporter === "otlp";
+  return !!(values.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? values.OTEL_EXPORTER_OTLP_ENDPOINT);
+};
+/** Only a share of the traces is kept. */
+const withTracesByShare: Condition = (values) =>
+  values.OTEL_TRACES_SAMPLER?.endsWith("ratio") ?? false;
+/** Metrics are sent. `prometheus` needs no exporter: /metrics serves it anyway. */
+export const withMetrics: Condition = (values) =>
+  values.OTEL_METRICS_EXPORTER?.includes("otlp") ?? false;
+const withExport: Condition = (values) => withTraces(values) || withMetrics(values);
+
+/** A default that depends on other variables. */
+type Fallback = (values: Values) => string | undefined;
+
+function either(is: Condition, yes: string, no?: string): Fallback {
+  return (values) => (is(values) ? yes : no);
+}
 
 const secret = { secret: true, inFile: true } as const;
 
@@ -51,14 +66,14 @@ const upstream = {
     doc: "base address of the payments service: https, or http on loopback" },
   ALLOW_PLAINTEXT_UPSTREAM: { kind: kinds.boolean, default: "false",
     doc: "allows http off loopback, where cards and credentials are sent unencrypted" },
-  UPSTREAM_LOGIN: { kind: kinds.login, required: true, default: (is) => (is("sandbox") ? "sandbox" : undefined),
-    defaultDoc: "`sandbox` with the sandbox, else required", readIf: "oneAccount",
+  UPSTREAM_LOGIN: { kind: kinds.login, required: true, default: either(inSandbox, "sandbox"),
+    defaultDoc: "`sandbox` with the sandbox, else required", readIf: withOneAccount,
     // With a colon it is perhaps login:password.
     secret: true, doc: "the merchant's login" },
-  UPSTREAM_PASSWORD: { kind: kinds.password, ...secret, required: true, default: (is) => (is("sandbox") ? "sandbox-password" : undefined),
-    defaultDoc: "`sandbox-password` with the sandbox, else required", readIf: "oneAccount",
+  UPSTREAM_PASSWORD: { kind: kinds.password, ...secret, required: true, default: either(inSandbox, "sandbox-password"),
+    defaultDoc: "`sandbox-password` with the sandbox, else required", readIf: withOneAccount,
     doc: "the merchant's password, which also verifies callbacks" },
-  UPSTREAM_PREVIOUS_PASSWORDS: { kind: kinds.passwords, ...secret, default: "", readIf: "oneAccount",
+  UPSTREAM_PREVIOUS_PASSWORDS: { kind: kinds.passwords, ...secret, default: "", readIf: withOneAccount,
     doc: "further passwords. While you rotate a password, the gateway also accepts callbacks signed with these, and decrypts with them what it has stored: keep an old password for twice `EVENT_RETENTION` ([security](../SECURITY.md#changing-secrets-without-an-outage))" },
   UPSTREAM_TIMEOUT: { kind: kinds.duration(), default: "30s",
     doc: "longest time that one call to the payments service may take" },
@@ -99,18 +114,18 @@ const state = {
   ALLOW_VOLATILE: { kind: kinds.boolean, default: "false",
     doc: "`true`: allows a real payments service with state in memory only. When the process ends, callbacks that were answered 200 are then lost" },
   REDIS_URL: { kind: kinds.redisUrls, ...secret, doc: "one Redis, a cluster's nodes, or a Sentinel set; `rediss` is TLS, with Sentinels to them and to all servers. User and password are those of the servers: the Sentinels must not ask for any" },
-  REDIS_TLS_CA_FILE: { kind: kinds.readableFile, readIf: "redis",
+  REDIS_TLS_CA_FILE: { kind: kinds.readableFile, readIf: withRedis,
     doc: "for `rediss://` and `rediss+sentinel://`: the authorities that Redis' certificate may be of, as PEM. Default: those of Node.js. New connections read these three files anew" },
-  REDIS_TLS_CERT_FILE: { kind: kinds.readableFile, readIf: "redis",
+  REDIS_TLS_CERT_FILE: { kind: kinds.readableFile, readIf: withRedis,
     doc: "the certificate for a Redis that asks for one, as PEM" },
-  REDIS_TLS_KEY_FILE: { kind: kinds.readableFile, readIf: "redis",
+  REDIS_TLS_KEY_FILE: { kind: kinds.readableFile, readIf: withRedis,
     doc: "its private key, as PEM" },
-  REDIS_MIN_REPLICAS: { kind: kinds.minReplicas, default: (is) => (is("failover") ? "all" : "0"),
-    defaultDoc: "`all` with Sentinel or a cluster, else `0`", readIf: "redis",
+  REDIS_MIN_REPLICAS: { kind: kinds.minReplicas, default: either(withFailover, "all", "0"),
+    defaultDoc: "`all` with Sentinel or a cluster, else `0`", readIf: withRedis,
     doc: "how many replicas of Redis must hold an event before its callback is answered 200, and a call's intent and `Idempotency-Key` before the call is sent: a number, or `all` for every replica that could be promoted ([why](decisions/0001-all-replicas.md)). If the number is lower than the number of connected replicas, a failover to a replica that lacks the newest writes loses them: the log and `details.redis` of `/readyz` warn about this" },
-  REDIS_REQUIRED_FOR_MONEY: { kind: kinds.boolean, default: "false", readIf: "redis",
+  REDIS_REQUIRED_FOR_MONEY: { kind: kinds.boolean, default: "false", readIf: withRedis,
     doc: "`true`: calls that move money are `UNAVAILABLE` while Redis is away. With `false` they go on, with a lock that only this process knows ([when to set it](money-safety.md#when-redis-is-away))" },
-  REDIS_PREFIX: { kind: kinds.redisPrefix, default: "pgw", readIf: "redis",
+  REDIS_PREFIX: { kind: kinds.redisPrefix, default: "pgw", readIf: withRedis,
     doc: "prefix of all keys" },
   EVENT_RETENTION: { kind: kinds.duration(), default: "7d", doc: "how long events can be replayed" },
   PAYOUT_SUCCESS_STATUSES: { kind: kinds.statuses, default: "success",
@@ -135,15 +150,15 @@ const rate = {
 
 // biome-ignore format: a table
 const callers = {
-  AUTH_MODE: { kind: kinds.authModes, required: true, default: (is) => (is("sandbox") ? "none" : undefined), defaultDoc: "`none` with the sandbox, else required",
+  AUTH_MODE: { kind: kinds.authModes, required: true, default: either(inSandbox, "none"), defaultDoc: "`none` with the sandbox, else required",
     doc: "how callers authenticate: see [callers](callers.md). With `none`, listeners on loopback only answer to names of loopback and the host of `PUBLIC_URL` (else 421 or 403)" },
-  AUTH_JWKS_URL: { kind: kinds.httpUrl("an http or https URL of a JSON Web Key Set (or AUTH_JWKS_FILE)"), ...secret, readIf: "jwt",
+  AUTH_JWKS_URL: { kind: kinds.httpUrl("an http or https URL of a JSON Web Key Set (or AUTH_JWKS_FILE)"), ...secret, readIf: withJwt,
     doc: "the keys that sign callers' JWTs: https, or http on loopback" },
-  AUTH_JWKS_FILE: { kind: kinds.path, readIf: "jwt",
+  AUTH_JWKS_FILE: { kind: kinds.path, readIf: withJwt,
     doc: "the same keys in a file, in place of `AUTH_JWKS_URL`; reloaded when it changes" },
-  AUTH_ISSUER: { kind: kinds.text("the `iss` of callers' tokens, such as https://login.shop.example/"), required: true, defaultDoc: "required for JWTs", readIf: "jwt",
+  AUTH_ISSUER: { kind: kinds.text("the `iss` of callers' tokens, such as https://login.shop.example/"), required: true, defaultDoc: "required for JWTs", readIf: withJwt,
     doc: "the `iss` that callers' JWTs must have" },
-  AUTH_AUDIENCE: { kind: kinds.text("the `aud` that callers' tokens have for this gateway"), required: true, defaultDoc: "required for JWTs", readIf: "jwt",
+  AUTH_AUDIENCE: { kind: kinds.text("the `aud` that callers' tokens have for this gateway"), required: true, defaultDoc: "required for JWTs", readIf: withJwt,
     doc: "the `aud` that callers' JWTs must have" },
   AUTH_CUSTOMER_CLAIM: { kind: kinds.text("the name of a claim"), default: "customer_external_id",
     doc: "the claim that binds a JWT to one customer" },
@@ -152,7 +167,7 @@ const callers = {
     doc: "the claim that names the service a JWT was issued to: all its tokens [take turns](rate-budget.md#callers-take-turns) as one caller. A JWT without it takes turns by its `sub`" },
   ALLOW_UNAUTHENTICATED: { kind: kinds.boolean, default: "false",
     doc: "allows `AUTH_MODE=none` with a public or rpc listener off loopback, which then answers to every `Host`. With `AUTH_MODE=none` an admin listener off loopback serves only health and metrics" },
-  API_KEYS_FILE: { kind: kinds.path, required: true, defaultDoc: "required for keys", readIf: "keys",
+  API_KEYS_FILE: { kind: kinds.path, required: true, defaultDoc: "required for keys", readIf: withKeys,
     doc: "JSON list of `{name, sha256, scopes[], merchants[]?}`; reloaded when it changes; `payments-gateway keys new` makes entries" },
   ADMIN_KEY: { kind: kinds.bearerSecret, ...secret,
     doc: "with `AUTH_MODE=none`, the key of the admin listener: operators give it on the console, commands as `PAYMENTS_GATEWAY_KEY`. Without it such a listener off loopback serves only health and metrics" },
@@ -167,9 +182,9 @@ const localOrigins = "http://localhost:*,http://127.0.0.1:*,http://[::1]:*";
 
 // biome-ignore format: a table
 const graphql = {
-  CORS_ORIGINS: { kind: kinds.origins, default: (is) => (is("sandbox") ? localOrigins : ""), defaultDoc: "with the sandbox the pages of this machine, on any port; else none",
+  CORS_ORIGINS: { kind: kinds.origins, default: either(inSandbox, localOrigins, ""), defaultDoc: "with the sandbox the pages of this machine, on any port; else none",
     doc: "origins whose pages may call `/graphql` and `/watch`; `http://localhost:*` stands for all of its ports" },
-  GRAPHQL_INTROSPECTION: { kind: kinds.boolean, default: (is) => `${!is("production")}`, defaultDoc: "`false` in production, else `true`",
+  GRAPHQL_INTROSPECTION: { kind: kinds.boolean, default: either(inProduction, "false", "true"), defaultDoc: "`false` in production, else `true`",
     doc: "whether introspection is allowed and errors suggest names" },
   GRAPHQL_SUBGRAPH: { kind: kinds.boolean, default: "false",
     doc: "`true`: `/graphql` also serves a federation router, as [a subgraph of a supergraph](federation.md)" },
@@ -250,48 +265,48 @@ function otlpVariables<Prefix extends string>(prefix: Prefix, more: Partial<Vari
 const telemetry = {
   OTEL_SDK_DISABLED: { kind: kinds.boolean, default: "false",
     doc: "`true` turns off traces and the export of metrics, whatever else is set" },
-  OTEL_EXPORTER_OTLP_ENDPOINT: { ...collector, defaultDoc: "none: nothing is traced", readIf: "telemetry",
+  OTEL_EXPORTER_OTLP_ENDPOINT: { ...collector, defaultDoc: "none: nothing is traced", readIf: withTelemetry,
     doc: "the OpenTelemetry collector that receives traces, and metrics if `OTEL_METRICS_EXPORTER` asks for them, by http/protobuf" },
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: { ...collector, readIf: "telemetry",
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: { ...collector, readIf: withTelemetry,
     doc: "the whole address for traces" },
-  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: { ...collector, readIf: "metrics",
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: { ...collector, readIf: withMetrics,
     doc: "the whole address for metrics" },
-  OTEL_TRACES_EXPORTER: { kind: kinds.oneOf("none", "otlp"), defaultDoc: "`otlp` with an endpoint", readIf: "telemetry",
+  OTEL_TRACES_EXPORTER: { kind: kinds.oneOf("none", "otlp"), defaultDoc: "`otlp` with an endpoint", readIf: withTelemetry,
     doc: "`otlp` sends to the endpoint, by default `http://localhost:4318`" },
-  OTEL_METRICS_EXPORTER: { kind: kinds.names("otlp", "prometheus"), default: "none", readIf: "telemetry",
+  OTEL_METRICS_EXPORTER: { kind: kinds.names("otlp", "prometheus"), default: "none", readIf: withTelemetry,
     doc: "`otlp` sends (by default to `http://localhost:4318/v1/metrics`) [durations](operations.md#metrics-alerts-traces-logs) under the names of OpenTelemetry's conventions; `prometheus` adds nothing to what `/metrics` serves anyway. An endpoint alone does not turn metrics on" },
-  OTEL_METRIC_EXPORT_INTERVAL: { kind: kinds.milliseconds, default: "60000", readIf: "metrics",
+  OTEL_METRIC_EXPORT_INTERVAL: { kind: kinds.milliseconds, default: "60000", readIf: withMetrics,
     doc: "milliseconds from one export of metrics to the next" },
-  OTEL_METRIC_EXPORT_TIMEOUT: { kind: kinds.milliseconds, default: "30000", readIf: "metrics",
+  OTEL_METRIC_EXPORT_TIMEOUT: { kind: kinds.milliseconds, default: "30000", readIf: withMetrics,
     doc: "longest time that one export may take, in milliseconds" },
-  OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: { kind: kinds.temporality, default: "cumulative", readIf: "metrics",
+  OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: { kind: kinds.temporality, default: "cumulative", readIf: withMetrics,
     doc: "whether an export covers everything since the start, or only since the last export" },
-  OTEL_SERVICE_NAME: { kind: kinds.text("the name of the service"), defaultDoc: "`payments-gateway`", readIf: "export",
+  OTEL_SERVICE_NAME: { kind: kinds.text("the name of the service"), defaultDoc: "`payments-gateway`", readIf: withExport,
     doc: "the name under which traces and metrics are sent" },
-  OTEL_RESOURCE_ATTRIBUTES: { kind: kinds.pairs, default: "", readIf: "export",
+  OTEL_RESOURCE_ATTRIBUTES: { kind: kinds.pairs, default: "", readIf: withExport,
     doc: "further attributes of the resource that traces and metrics name as their source, beside the gateway's `service.version` and `telemetry.sdk.*`" },
-  OTEL_TRACES_SAMPLER: { kind: kinds.sampler, default: "parentbased_always_on", readIf: "traces",
+  OTEL_TRACES_SAMPLER: { kind: kinds.sampler, default: "parentbased_always_on", readIf: withTraces,
     doc: "which traces are kept; `parentbased_`: as the caller's trace says, if there is one" },
-  OTEL_TRACES_SAMPLER_ARG: { kind: kinds.shareOrAll, default: "1", readIf: "tracesByShare",
+  OTEL_TRACES_SAMPLER_ARG: { kind: kinds.shareOrAll, default: "1", readIf: withTracesByShare,
     doc: "the share of `traceidratio`" },
-  OTEL_SEMCONV_STABILITY_OPT_IN: { kind: kinds.categories, readIf: "traces",
+  OTEL_SEMCONV_STABILITY_OPT_IN: { kind: kinds.categories, readIf: withTraces,
     doc: "old names of spans and their attributes, in addition to today's. `rpc/dup`: `rpc.system`, `rpc.service`, `rpc.grpc.status_code`, `rpc.connect_rpc.error_code`. `http/dup`: `http.method`, `http.status_code`, `http.scheme`, `http.target`, `net.peer.name`, `net.peer.port`, `net.protocol.*`. `graphql/dup`: spans of operations are called `mutation createPayment` and not `mutation`" },
   // No baggage by default: it is free text of callers, and would reach the payments service.
-  OTEL_PROPAGATORS: { kind: kinds.names("tracecontext", "baggage"), default: "tracecontext", readIf: "traces",
+  OTEL_PROPAGATORS: { kind: kinds.names("tracecontext", "baggage"), default: "tracecontext", readIf: withTraces,
     doc: "which headers of a trace the gateway passes on to the payments service" },
   ...otlpVariables("OTEL_EXPORTER_OTLP", {
-    readIf: "export",
+    readIf: withExport,
     doc: "as OpenTelemetry defines it; also with `_TRACES` or `_METRICS` after `OTLP`, for one of them alone",
   }),
-  ...otlpVariables("OTEL_EXPORTER_OTLP_TRACES", { readIf: "traces" }),
-  ...otlpVariables("OTEL_EXPORTER_OTLP_METRICS", { readIf: "metrics" }),
-  OTEL_BSP_SCHEDULE_DELAY: { kind: kinds.milliseconds, default: "5000", readIf: "traces",
+  ...otlpVariables("OTEL_EXPORTER_OTLP_TRACES", { readIf: withTraces }),
+  ...otlpVariables("OTEL_EXPORTER_OTLP_METRICS", { readIf: withMetrics }),
+  OTEL_BSP_SCHEDULE_DELAY: { kind: kinds.milliseconds, default: "5000", readIf: withTraces,
     doc: "milliseconds from one batch of spans to the next" },
-  OTEL_BSP_EXPORT_TIMEOUT: { kind: kinds.milliseconds, default: "30000", readIf: "traces",
+  OTEL_BSP_EXPORT_TIMEOUT: { kind: kinds.milliseconds, default: "30000", readIf: withTraces,
     doc: "longest time that a batch may take to send, in milliseconds" },
-  OTEL_BSP_MAX_QUEUE_SIZE: { kind: kinds.wholeNumber(1, 1_000_000), default: "2048", readIf: "traces",
+  OTEL_BSP_MAX_QUEUE_SIZE: { kind: kinds.wholeNumber(1, 1_000_000), default: "2048", readIf: withTraces,
     doc: "spans that may wait to be sent; further ones are dropped" },
-  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: { kind: kinds.wholeNumber(1, 100_000), default: "512", readIf: "traces",
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: { kind: kinds.wholeNumber(1, 100_000), default: "512", readIf: withTraces,
     doc: "spans in a batch" },
 } as const satisfies Table;
 
@@ -351,6 +366,3 @@ type ValueOf<V> = V extends { kind: Kind<infer T> }
 
 /** The value of each variable that matters at a start; those that do not are undefined. */
 export type Values = { readonly [N in Name]: ValueOf<(typeof variables)[N]> };
-
-/** The value of a variable; undefined if it is not set, or wrong. */
-export type LookUp = <N extends Name>(name: N) => Values[N] | undefined;
