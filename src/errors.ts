@@ -139,14 +139,20 @@ export function unlessAborted<Result>(
   });
 }
 
-/** A configured file that cannot be used. The message says why, and holds nothing of a secret. */
-export class FileError extends Error {
-  override readonly name = "FileError";
-  /** The environment variable that names the file. */
-  readonly variable: string;
+/**
+ * Variables are wrong or missing, or what they name cannot be used: their names, what they got (never
+ * a secret), what is accepted.
+ */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  /** Begin with the variable's name each; `message` has a line for each. */
+  readonly mistakes: readonly string[];
 
-  constructor(variable: string, message: string) {
-    super(message);
-    this.variable = variable;
+  constructor(variable: string, message: string);
+  constructor(mistakes: readonly string[]);
+  constructor(given: string | readonly string[], message = "") {
+    const mistakes = typeof given === "string" ? [`${given}: ${message}`] : given;
+    super(mistakes.join("\n"));
+    this.mistakes = mistakes;
   }
 }

@@ -228,11 +228,11 @@ export interface Observations {
   /** `variable` names the file of the keys. */
   keysReloaded: { readonly variable: string };
   /** A changed file of keys cannot be used: the previous keys stay in force. */
-  keysUnusable: { readonly variable: string; readonly reason: string };
+  keysUnusable: { readonly reason: string };
   /** The key set of AUTH_JWKS_URL: the last one that was fetched stays in force for a while. */
   keySetNotFetched: { readonly reason: string };
   tlsChanged: { readonly cert: string };
-  tlsUnusable: { readonly variable: string; readonly message: string };
+  tlsUnusable: { readonly reason: string };
   /** The certificate that is in force. */
   tlsInUse: { readonly cert: string };
   redisCommand: {

@@ -1,7 +1,6 @@
 import { createAuthentication } from "../auth/create-authentication.ts";
 import type { Config } from "../config/config.ts";
-import { ConfigError } from "../config/config-error.ts";
-import { FileError } from "../errors.ts";
+import { ConfigError } from "../errors.ts";
 import { openTlsFiles } from "../net/tls-files.ts";
 
 /**
@@ -20,8 +19,8 @@ export async function checkFiles(config: Config): Promise<void> {
     try {
       await open();
     } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      mistakes.push(`${error.variable}: ${error.message}`);
+      if (!(error instanceof ConfigError)) throw error;
+      mistakes.push(...error.mistakes);
     }
   }
   if (mistakes.length > 0) throw new ConfigError(mistakes);

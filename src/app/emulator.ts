@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import type { MagicValue } from "../admin/sandbox-actions.ts";
 import type { Config, SandboxConfig } from "../config/config.ts";
-import { ConfigError } from "../config/config-error.ts";
+
 import type { Address } from "../config/kinds.ts";
-import { ofAccount } from "../errors.ts";
+import { ConfigError, ofAccount } from "../errors.ts";
 import type { Logger } from "../report.ts";
 import { listening } from "./listening.ts";
 import type { Demo } from "./public-server.ts";

@@ -5,11 +5,10 @@ import type { Identify } from "../auth/identify.ts";
 import { createWatchTokens, type WatchTokens } from "../auth/watch-token.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
 import type { Config } from "../config/config.ts";
-import { ConfigError } from "../config/config-error.ts";
 import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
-import { FileError, ofAccount } from "../errors.ts";
+import { ofAccount } from "../errors.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { createCauses } from "../ledger/cause-of.ts";
@@ -23,7 +22,6 @@ import { createRpcServer } from "../rpc/server.ts";
 import { services } from "../rpc/services/routes.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
-import { StoreRefused } from "../stores/sqlite/errors.ts";
 import {
   createTelemetry,
   createTracing,
@@ -67,14 +65,6 @@ export async function startGateway(
   log: Logger,
   sandbox: object = {},
 ): Promise<Gateway> {
-  try {
-    return await start(config, log, sandbox);
-  } catch (error) {
-    throw asConfigError(error);
-  }
-}
-
-async function start(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
   const names = [...config.accounts.keys()];
   const { report: note, ...told } = createTelemetry(
     log,
@@ -104,7 +94,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
         edges.rpc.renewTls(identity);
         report("tlsChanged", identity);
       },
-      onProblem: (problem) => report("tlsUnusable", problem),
+      onProblem: (problem) => report("tlsUnusable", { reason: problem.message }),
     });
   const tracing = await createTracing(config.tracing, report);
   const budget = createMemoryBudget(config.maxBufferedBytes);
@@ -171,13 +161,6 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     stop: () => shutdown.stop(),
   };
-}
-
-/** Makes the error of a file or directory that cannot be used at start a ConfigError. */
-function asConfigError(error: unknown): unknown {
-  if (error instanceof FileError) return new ConfigError(error.variable, error.message);
-  if (error instanceof StoreRefused) return new ConfigError("DATA_DIR", error.message);
-  return error;
 }
 
 /** What all parts are made with. */

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { Server as HttpServer } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 import tls from "node:tls";
-import { ConfigError } from "../config/config-error.ts";
 import type { Address } from "../config/kinds.ts";
+import { ConfigError } from "../errors.ts";
 import { acceptBacklog } from "../net/connections.ts";
 
 /** Opens a listener; resolves with its URL. @throws ConfigError naming the variable */

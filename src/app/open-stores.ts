@@ -1,11 +1,12 @@
 import type { Config } from "../config/config.ts";
-import { ofAccount } from "../errors.ts";
+import { ConfigError, ofAccount } from "../errors.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
 import type { Logger } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { createMemoryKernel } from "../stores/memory/kernel.ts";
+import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { createSqliteKernel } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
 import type { LedgerOptions, StoreObservers, Stores } from "./stores.ts";
@@ -68,6 +69,8 @@ async function sqliteStores(
         );
       }
     },
+  }).catch((error) => {
+    throw error instanceof StoreRefused ? new ConfigError("DATA_DIR", error.message) : error;
   });
   log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
   const ledger = new LedgerWithFallback({

@@ -1,6 +1,6 @@
 import { type Config, readConfig } from "../config/config.ts";
-import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
+import { ConfigError } from "../errors.ts";
 import type { Logger } from "../report.ts";
 import { createLogger, type LogFormat } from "../telemetry/log.ts";
 import { checkFiles } from "./check-files.ts";

@@ -8,7 +8,7 @@ import { type KeyFile, reloadedKeys } from "./key-file.ts";
  * Reads the API keys of a file, and again when it changes. It holds only hashes, and a key is found by its hash: the time of a
  * look-up can reveal something of the hash, but not the key.
  * @param accounts names of the merchant accounts: a key that is limited to any other is an error
- * @throws FileError for a file that cannot be read or is wrong, naming what is wrong
+ * @throws ConfigError for a file that cannot be read or is wrong, naming what is wrong
  */
 export function createApiKeys(keyFile: KeyFile, accounts: ReadonlySet<string>) {
   const parse = (text: string) => parseKeys(text, accounts);

@@ -24,7 +24,7 @@ export interface AuthOptions extends CallerClaims {
 
 /**
  * Creates `identify` for the configured modes. `close` stops watching the key files.
- * @throws FileError for a file that cannot be read or is wrong
+ * @throws ConfigError for a file that cannot be read or is wrong
  */
 export function createAuthentication(
   options: AuthOptions &

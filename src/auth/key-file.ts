@@ -12,7 +12,7 @@ export interface KeyFile extends NamedFile {
 /**
  * Reads a file of keys, and again when it changes.
  * @param parse throws an Error for a text that is not understood; its message must be safe to log
- * @throws FileError if the file's first version cannot be read or is wrong
+ * @throws ConfigError if the file's first version cannot be read or is wrong
  */
 export function reloadedKeys<Content>(
   { report, intervalMs, ...file }: KeyFile,
@@ -25,7 +25,7 @@ export function reloadedKeys<Content>(
       onChange?.(content, before);
       report("keysReloaded", { variable });
     },
-    onProblem: ({ message }) => report("keysUnusable", { variable, reason: message }),
+    onProblem: ({ message: reason }) => report("keysUnusable", { reason }),
     intervalMs,
   });
 }

@@ -24,7 +24,7 @@ export interface KeySet {
 
 /**
  * Keys of a file, which is read again when it changes.
- * @throws FileError for a file that cannot be read or is wrong, naming what is wrong
+ * @throws ConfigError for a file that cannot be read or is wrong, naming what is wrong
  */
 export function fileKeySet(keyFile: KeyFile): KeySet {
   const file = reloadedKeys(keyFile, parseKeySet);

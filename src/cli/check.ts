@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { checkFiles } from "../app/check-files.ts";
 import { type Config, readConfig } from "../config/config.ts";
-import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
+import { ConfigError } from "../errors.ts";
 import { checkApiKeys, checkKeySet, checkPublicUrl, checkTls } from "./check-surroundings.ts";
 import { CommandError, exitCodes, QuietEnd } from "./command-error.ts";
 import { type Finding, findings } from "./finding.ts";

@@ -38,7 +38,7 @@ async function report(error: unknown): Promise<ExitCode> {
     return error.exitCode;
   }
   const [{ ConfigError }, { StoreRefused }, { loggable }] = await Promise.all([
-    import("../config/config-error.ts"),
+    import("../errors.ts"),
     import("../stores/sqlite/errors.ts"),
     import("../telemetry/loggable.ts"),
   ]);

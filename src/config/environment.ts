@@ -1,4 +1,4 @@
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../errors.ts";
 import { FileProblem, fileText } from "./kinds.ts";
 import { type Name, type Values, type Variable, variables } from "./variables.ts";
 

@@ -1,5 +1,5 @@
 import { type GraphQLSchema, parse, validate } from "graphql";
-import { FileError } from "../errors.ts";
+import { ConfigError } from "../errors.ts";
 import { RequestError } from "./request-error.ts";
 
 /** The documents that the operator has registered. */
@@ -22,7 +22,7 @@ export interface DocumentParams {
  * Finds the document of a request: by `documentId`, by `extensions.persistedQuery.sha256Hash`, or
  * by its text. The returned function returns the text to run; undefined for a request that names
  * none.
- * @throws FileError at once for a document that does not fit the schema, and later
+ * @throws ConfigError at once for a document that does not fit the schema, and later
  * RequestError with PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_SUPPORTED or
  * PERSISTED_QUERY_ONLY
  */
@@ -70,6 +70,6 @@ function checkDocument(schema: GraphQLSchema, id: string, text: string): void {
     if (error) throw error;
   } catch (error) {
     const message = `document ${JSON.stringify(id)}: ${(error as Error).message}`;
-    throw new FileError("PERSISTED_DOCUMENTS_FILE", message);
+    throw new ConfigError("PERSISTED_DOCUMENTS_FILE", message);
   }
 }

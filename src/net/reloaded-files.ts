@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
-import { FileError } from "../errors.ts";
+import { ConfigError } from "../errors.ts";
 import { repeat } from "./timer.ts";
 
 /** A file that an environment variable names. */
@@ -17,7 +17,7 @@ export interface ReloadOptions<Content> {
    * Called when a new version cannot be used, once however long that lasts; the previous one stays in
    * force.
    */
-  readonly onProblem: (error: FileError) => void;
+  readonly onProblem: (error: ConfigError) => void;
   /** How often the files are read, in milliseconds. Default: 400, so that a change is in force within a second. */
   readonly intervalMs?: number | undefined;
 }
@@ -28,7 +28,7 @@ export interface ReloadOptions<Content> {
  * change takes effect once two consecutive reads agree: files that belong together may be written one
  * after the other.
  * @param parse the texts in the order of the files; throws an Error whose message is safe to log
- * @throws FileError for files that cannot be read or used at start
+ * @throws ConfigError for files that cannot be read or used at start
  */
 export function reloadedFiles<Content>(
   files: readonly NamedFile[],
@@ -44,8 +44,8 @@ export function reloadedFiles<Content>(
     try {
       return parse(texts);
     } catch (error) {
-      if (error instanceof FileError) throw error;
-      throw new FileError(files[0]?.variable ?? "", (error as Error).message);
+      if (error instanceof ConfigError) throw error;
+      throw new ConfigError(files[0]?.variable ?? "", (error as Error).message);
     }
   }
 
@@ -63,10 +63,9 @@ export function reloadedFiles<Content>(
     lastReported = undefined;
   }
 
-  function report(problem: FileError): void {
-    const text = `${problem.variable} ${problem.message}`;
-    if (text !== lastReported) onProblem(problem);
-    lastReported = text;
+  function report(problem: ConfigError): void {
+    if (problem.message !== lastReported) onProblem(problem);
+    lastReported = problem.message;
   }
 
   const { close } = repeat(
@@ -97,7 +96,7 @@ async function readSoon({ variable, path }: NamedFile): Promise<string> {
   });
 }
 
-function unreadable(variable: string, error: unknown): FileError {
+function unreadable(variable: string, error: unknown): ConfigError {
   const { code, message } = error as NodeJS.ErrnoException;
-  return new FileError(variable, `cannot be read (${code ?? message})`);
+  return new ConfigError(variable, `cannot be read (${code ?? message})`);
 }

@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
-import { FileError } from "../errors.ts";
+import { ConfigError } from "../errors.ts";
 import type { Tls } from "./one-port.ts";
 import { type NamedFile, type ReloadOptions, reloadedFiles } from "./reloaded-files.ts";
 
@@ -16,7 +16,7 @@ export type TlsFiles = ReturnType<typeof openTlsFiles>;
 
 /**
  * Reads a listener's TLS files, and again when they change.
- * @throws FileError for files that cannot be used at start
+ * @throws ConfigError for files that cannot be used at start
  */
 export function openTlsFiles(
   { certFile, keyFile, clientCaFile }: TlsPaths,
@@ -34,19 +34,22 @@ export function openTlsFiles(
   return reloadedFiles(files, identityOf, options);
 }
 
-/** Returns the identity if its parts can be used together. @throws FileError otherwise */
+/** Returns the identity if its parts can be used together. @throws ConfigError otherwise */
 function fitting(identity: Tls): Tls {
   const { cert, key, ca } = identity;
   const [leaf] = certificates("TLS_CERT_FILE", cert);
   if (!leaf?.checkPrivateKey(privateKey(key))) {
-    throw new FileError("TLS_KEY_FILE", "is not the key of the first certificate in TLS_CERT_FILE");
+    throw new ConfigError(
+      "TLS_KEY_FILE",
+      "is not the key of the first certificate in TLS_CERT_FILE",
+    );
   }
   if (ca !== undefined) certificates("TLS_CLIENT_CA_FILE", ca);
   try {
     createSecureContext({ ...identity });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new FileError("TLS_CERT_FILE", `cannot be used (${code ?? message})`);
+    throw new ConfigError("TLS_CERT_FILE", `cannot be used (${code ?? message})`);
   }
   return identity;
 }
@@ -54,16 +57,16 @@ function fitting(identity: Tls): Tls {
 /**
  * The certificates in a PEM text. OpenSSL would read a text without one as an empty list of
  * authorities, which rejects every client.
- * @throws FileError if there is none, or one is malformed
+ * @throws ConfigError if there is none, or one is malformed
  */
 function certificates(variable: string, text: string): X509Certificate[] {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new FileError(variable, "has no PEM certificate");
+  if (blocks.length === 0) throw new ConfigError(variable, "has no PEM certificate");
   return blocks.map((block, index) => {
     try {
       return new X509Certificate(block);
     } catch {
-      throw new FileError(variable, `its certificate ${index + 1} is not well-formed`);
+      throw new ConfigError(variable, `its certificate ${index + 1} is not well-formed`);
     }
   });
 }
@@ -72,6 +75,6 @@ function privateKey(text: string): KeyObject {
   try {
     return createPrivateKey(text);
   } catch {
-    throw new FileError("TLS_KEY_FILE", "has no PEM private key without a passphrase");
+    throw new ConfigError("TLS_KEY_FILE", "has no PEM private key without a passphrase");
   }
 }

@@ -1,6 +1,5 @@
 import { isMessage } from "@bufbuild/protobuf";
-import { ConfigError } from "../config/config-error.ts";
-import { GatewayError, reasonOf } from "../errors.ts";
+import { ConfigError, GatewayError, reasonOf } from "../errors.ts";
 import { Secret } from "../secrets/secret.ts";
 
 /**

@@ -86,12 +86,8 @@ export function processes({ metrics, log }: TelemetryContext) {
       const { validTo, fingerprint256 } = new X509Certificate(cert);
       log.info({ validTo, fingerprint256 }, "TLS files changed: new connections use them");
     },
-    tlsUnusable({ variable, message: problem }) {
-      log.error(
-        { variable, problem },
-        "cannot use the changed TLS files: the previous ones stay in use",
-      );
-    },
+    tlsUnusable: (about) =>
+      log.error(about, "cannot use the changed TLS files: the previous ones stay in use"),
     tlsInUse: ({ cert }) =>
       certificateExpiry.set({}, new X509Certificate(cert).validToDate.getTime() / 1_000),
     redisCommand(command) {

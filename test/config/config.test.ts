@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { inspect } from "node:util";
 import { type Config, readConfig } from "../../src/config/config.ts";
-import { ConfigError } from "../../src/config/config-error.ts";
 import { unknownVariables } from "../../src/config/unknown-variables.ts";
 import { type Variable, variables } from "../../src/config/variables.ts";
+import { ConfigError } from "../../src/errors.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 
 const dir = directory({ after });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readConfig } from "../../src/config/config.ts";
-import { ConfigError } from "../../src/config/config-error.ts";
+import { ConfigError } from "../../src/errors.ts";
 import { version } from "../../src/version.ts";
 import { scratch } from "../auth/issuer.ts";
 

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { FileError } from "../../src/errors.ts";
+import { ConfigError } from "../../src/errors.ts";
 import type { Tls } from "../../src/net/one-port.ts";
 import { openTlsFiles } from "../../src/net/tls-files.ts";
 
@@ -49,9 +49,9 @@ function mount(t: TestContext, identity: Tls) {
 
 /** Watches the files; `next` resolves with the next identity or problem that they report. */
 function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]) {
-  const waiting: ((told: Tls | FileError) => void)[] = [];
-  const told: (Tls | FileError)[] = [];
-  const tell = (what: Tls | FileError) => {
+  const waiting: ((told: Tls | ConfigError) => void)[] = [];
+  const told: (Tls | ConfigError)[] = [];
+  const tell = (what: Tls | ConfigError) => {
     const next = waiting.shift();
     if (next) next(what);
     else told.push(what);
@@ -63,7 +63,7 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]) {
     clearInterval(alive);
     files.close();
   });
-  const next = (): Promise<Tls | FileError> => {
+  const next = (): Promise<Tls | ConfigError> => {
     const what = told.shift();
     return what ? Promise.resolve(what) : new Promise((resolve) => waiting.push(resolve));
   };
@@ -99,13 +99,13 @@ test("new files that cannot be used are reported, and good ones after them are l
   ] as const) {
     secret.swap(broken);
     const problem = await files.next();
-    assert.ok(problem instanceof FileError);
-    assert.equal(problem.variable, variable);
+    assert.ok(problem instanceof ConfigError);
+    assert.match(problem.message, new RegExp(`^${variable}: `));
   }
   rmSync(secret.path("key"));
   const missing = await files.next();
-  assert.ok(missing instanceof FileError);
-  assert.equal(missing.message, "cannot be read (ENOENT)");
+  assert.ok(missing instanceof ConfigError);
+  assert.equal(missing.message, "TLS_KEY_FILE: cannot be read (ENOENT)");
   symlinkSync(join("..data", "key"), secret.path("key"));
   secret.swap(second);
   assert.deepEqual(await files.next(), second);
@@ -113,25 +113,24 @@ test("new files that cannot be used are reported, and good ones after them are l
 
 test("files that cannot be used at start are refused with the name of their variable", (t) => {
   const broken = first.cert.replace(/\n.{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
-  const cases: [Partial<Tls>, string, RegExp][] = [
-    [{ cert: "no PEM" }, "TLS_CERT_FILE", /^has no PEM certificate$/],
-    [{ cert: broken }, "TLS_CERT_FILE", /^its certificate 1 is not well-formed$/],
-    [{ cert: first.cert + broken }, "TLS_CERT_FILE", /^its certificate 2 is not well-formed$/],
-    [{ key: "no PEM" }, "TLS_KEY_FILE", /^has no PEM private key/],
-    [{ key: second.key }, "TLS_KEY_FILE", /^is not the key of the first certificate/],
-    [{ ca: "" }, "TLS_CLIENT_CA_FILE", /^has no PEM certificate$/],
+  const cases: [Partial<Tls>, RegExp][] = [
+    [{ cert: "no PEM" }, /^TLS_CERT_FILE: has no PEM certificate$/],
+    [{ cert: broken }, /^TLS_CERT_FILE: its certificate 1 is not well-formed$/],
+    [{ cert: first.cert + broken }, /^TLS_CERT_FILE: its certificate 2 is not well-formed$/],
+    [{ key: "no PEM" }, /^TLS_KEY_FILE: has no PEM private key/],
+    [{ key: second.key }, /^TLS_KEY_FILE: is not the key of the first certificate/],
+    [{ ca: "" }, /^TLS_CLIENT_CA_FILE: has no PEM certificate$/],
   ];
-  for (const [wrong, variable, message] of cases) {
+  for (const [wrong, message] of cases) {
     const secret = mount(t, { ...first, ca: clientCa, ...wrong });
     const open = () => openTlsFiles(secret.mutual, { onProblem() {} });
     assert.throws(open, (error) => {
-      assert.ok(error instanceof FileError);
-      assert.equal(error.variable, variable);
+      assert.ok(error instanceof ConfigError);
       assert.match(error.message, message);
       return true;
     });
   }
   const nowhere = { certFile: "/none", keyFile: "/none" };
   const open = () => openTlsFiles(nowhere, { onProblem() {} });
-  assert.throws(open, { variable: "TLS_CERT_FILE", message: "cannot be read (ENOENT)" });
+  assert.throws(open, { message: "TLS_CERT_FILE: cannot be read (ENOENT)" });
 });
