@@ -1,33 +1,12 @@
 import { join } from "node:path";
-import type { MagicValue } from "../admin/sandbox-actions.ts";
 import type { Config, SandboxConfig } from "../config/config.ts";
-
 import type { Address } from "../config/kinds.ts";
 import { ConfigError, ofAccount } from "../errors.ts";
 import type { Logger } from "../report.ts";
 import { listening } from "./listening.ts";
-import type { Demo } from "./public-server.ts";
 
-/** What the gateway needs of the emulator, which is a package of its own: `sandbox/`. */
-export interface Emulator {
-  /** Base address, without a slash at its end. */
-  readonly url: string;
-  readonly clock: EmulatorClock;
-  /** What an operator may try from the console. */
-  readonly magicValues: readonly MagicValue[];
-  /** Reads the demo shop's pages. They call the gateway without credentials. */
-  createDemo(): Demo;
-  /** Stops listening, and ends timers and callbacks. */
-  close(): Promise<void>;
-}
-
-/** The emulator's time, which a test can move forward. */
-export interface EmulatorClock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Resolves after this time, in milliseconds, or as soon as the signal aborts. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>;
-}
+/** The running emulator, which is a package of its own: `sandbox/`. */
+export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
 /** Starts the emulator inside a gateway, for its one account. @throws ConfigError */
 export async function startInnerEmulator(
@@ -57,7 +36,7 @@ export async function startInnerEmulator(
 export async function startEmulator(
   { address, login, password }: Pick<SandboxConfig, "address" | "login" | "password">,
   settings: object = {},
-): Promise<Emulator> {
+) {
   const [{ startSandbox }, { createDemo }, { magicValues }] = await Promise.all([
     import("@payments-gateway/sandbox"),
     import("@payments-gateway/sandbox/demo"),

@@ -32,7 +32,7 @@ import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { Account } from "../upstream/upstream.ts";
 import { createAdminListener } from "./admin-listener.ts";
-import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
+import { type Emulator, startInnerEmulator } from "./emulator.ts";
 import { createHostGuard, noteRefusedOrigins } from "./host-guard.ts";
 import { listen } from "./listening.ts";
 import { openStores } from "./open-stores.ts";
@@ -179,7 +179,7 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   const { report } = telemetry;
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
-  let clock: EmulatorClock | undefined;
+  let clock: Emulator["clock"] | undefined;
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, { report, tracing }, log, now);
   const { ledger } = stores;

@@ -7,12 +7,14 @@ import type { Intake } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
+import type { Emulator } from "./emulator.ts";
 
 export interface PublicServerOptions {
   readonly graphql: Handler;
   readonly watch: Handler;
   readonly callbacks: (...args: Parameters<Handler>) => Promise<void>;
-  readonly demo: Demo | undefined;
+  /** The demo shop of sandbox mode. */
+  readonly demo: ReturnType<Emulator["createDemo"]> | undefined;
   readonly counts: ConnectionCounts;
   readonly intake: Intake;
   readonly report: Report;
@@ -23,13 +25,6 @@ export interface PublicServerOptions {
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
-
-/** The demo shop of sandbox mode. */
-export interface Demo {
-  /** Its first page; the others are below it. */
-  readonly path: string;
-  readonly serve: Handler;
-}
 
 /** Reports a request once it has ended. */
 function reportEnd(
