@@ -60,7 +60,6 @@ interface Options extends GatewayOptions {
 export function configure(command: Command, env: Environment): void {
   addGatewayOptions(
     command
-      .description("Shows the events of a running gateway as they come.")
       .addOption(new Option("--kind <kind...>", "only of this kind").choices(kindNames))
       .option("--external-id <id...>", "only of these payments or payouts")
       .addOption(

@@ -16,7 +16,6 @@ Examples:
 
 export function configure(command: Command, env: Environment): void {
   command
-    .description("Signs a callback's body as the payments service does, and prints the header.")
     .argument("<file>", "the body, byte for byte; - for standard input")
     .option("--password-file <file>", "file that holds the merchant's API password")
     .option("--json", "print {header, signature}")

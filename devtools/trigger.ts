@@ -58,7 +58,6 @@ interface Options extends GatewayOptions {
 export function configure(command: Command, env: Environment): void {
   addGatewayOptions(
     command
-      .description("Makes an event happen, by the sandbox or by a signed callback.")
       .argument("[event]", "what is to happen; see --list")
       .option("--list", "show all events and the ways to make them")
       .addOption(new Option("--via <way>", "how").choices(["sandbox", "callback"]))

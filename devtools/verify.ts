@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { QuietEnd } from "../src/cli/command-error.ts";
+import { CommandError } from "../src/cli/command-error.ts";
 import { bytesOf, type Environment, passwordHelp, passwordsOf } from "../src/cli/secrets.ts";
 import { paint, print, printJson } from "../src/cli/terminal.ts";
 import type { Secret } from "../src/secrets/secret.ts";
@@ -25,7 +25,6 @@ interface Options {
 
 export function configure(command: Command, env: Environment): void {
   command
-    .description("Tells whether a callback's signature is right.")
     .argument("<file>", "the body, byte for byte; - for standard input")
     .requiredOption("--signature <header>", "the X-SERVICE-SIGNATURE header, or its value")
     .option("--password-file <file>", "file that holds the merchant's API password")
@@ -40,7 +39,7 @@ export function configure(command: Command, env: Environment): void {
       if (json) printJson({ valid, ...(hint !== undefined && { hint }) });
       else if (valid) print(paint("green", "right: the signature is that of this body"));
       else print(`${paint("red", "wrong:")} ${hint ?? "another body, or another password"}`);
-      if (!valid) throw new QuietEnd();
+      if (!valid) throw new CommandError("");
     });
 }
 

@@ -64,6 +64,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
       "auth/",
       "net/",
       "redis/",
+      "ledger/calls.ts",
+      "stores/redis/import.ts",
       "stores/sqlite/",
       "upstream/",
       "wire/",
@@ -74,7 +76,6 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
       "admin/dead-letter",
       "app/check-files.ts",
       "app/emulator.ts",
-      "app/move.ts",
       "app/serve.ts",
     ],
     "ratelimit/queued-bucket.ts",
@@ -95,7 +96,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     // `trigger` refuses what `isLoopback` does not know as this machine.
     "net/loopback.ts",
     // What all commands share: exit codes, output, options, and the client of a gateway.
-    ...["body", "command-error", "gateway-client", "gateway-options", "interrupt", "reach"].map(
+    ...["command-error", "gateway-client", "gateway-options", "interrupt", "reach"].map(
       (name) => `cli/${name}.ts`,
     ),
     ...["cli/secrets.ts", "cli/terminal.ts"],

@@ -13,7 +13,7 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-const { runCommandLine } = await import("./cli/command-line.ts");
+const { runCommandLine } = await import("./cli/program.ts");
 process.exitCode = await runCommandLine(process.argv.slice(2), process.env);
 // What a failed start has opened would keep the process alive: it ends once all is written.
 if (process.exitCode !== 0) {

@@ -1,16 +1,17 @@
 import type { Command } from "commander";
 import { Agent, request } from "undici";
 import { CommandError, exitCodes } from "./command-error.ts";
-import { credentialOf, keyFileOption, tlsOf, urlOption } from "./gateway-options.ts";
+import { accountOption, credentialOf, keyFileOption, tlsOf, urlOption } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
 
-/** The address of a gateway's admin listener, and the credential to send. */
+/** The address of a gateway's admin listener, the credential to send, and the merchant account. */
 export interface AdminOptions {
   readonly adminUrl: string;
   readonly keyFile?: string;
+  readonly account?: string;
 }
 
 export const adminHelp = `When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
@@ -27,21 +28,20 @@ export function addAdminOptions(command: Command): Command {
         "http://127.0.0.1:4002",
       ),
     )
-    .addOption(keyFileOption());
+    .addOption(keyFileOption())
+    .addOption(accountOption());
 }
 
-export interface AdminAnswer {
-  readonly status: number;
-  readonly body: unknown;
-}
-
-export type AskAdmin = (method: "GET" | "POST" | "DELETE", path: string) => Promise<AdminAnswer>;
+/** Resolves with the parsed JSON body of the answer; undefined where there is nothing (404). */
+export type AskAdmin = <T>(
+  method: "GET" | "POST" | "DELETE",
+  path: string,
+) => Promise<T | undefined>;
 
 /**
- * Sends requests to the admin listener, and returns the status and the parsed JSON body (`{}` for
- * 204).
- * @throws CommandError for the statuses 400, 401, 403 and 503, for a body that is not JSON, if the
- * listener does not answer within 30 s, or if the command is interrupted
+ * Sends requests to the admin listener.
+ * @throws CommandError for a refusal or another failure, for a body that is not JSON, if the listener
+ * does not answer within 30 s, or if the command is interrupted
  */
 export function createAskAdmin(
   options: AdminOptions,
@@ -52,7 +52,7 @@ export function createAskAdmin(
   const credential = credentialOf(options.keyFile, env);
   const connect = adminUrl.startsWith("https:") ? { ...tlsOf(env) } : {};
   const dispatcher = new Agent({ connect, maxResponseSize: maxBytes });
-  return async (method, path) => {
+  return async <T>(method: string, path: string) => {
     const { statusCode: status, body: answer } = await request(adminUrl + path, {
       ...{ method, dispatcher, reset: true },
       headers: {
@@ -62,11 +62,12 @@ export function createAskAdmin(
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
     }).catch((error) => {
-      if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
+      signal.throwIfAborted();
       const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
       throw new CommandError(message, exitCodes.unavailable);
     });
     const text = await answer.text().catch(() => "");
+    if (status === 404) return undefined;
     const body: unknown = status === 204 ? {} : jsonOf(text);
     if (status === 400 || status === 401 || status === 403) {
       const { error: said = "a key with the scope admin is required" } = (body ?? {}) as Refusal;
@@ -82,8 +83,9 @@ export function createAskAdmin(
       throw new CommandError("the event store is out of reach", exitCodes.unavailable);
     if (status === 500)
       throw new CommandError(`${adminUrl} failed (500): the gateway's log says why`);
-    if (body === undefined) throw notAnAdminListener(adminUrl);
-    return { status, body };
+    // 422: a replay that failed, whose body says why.
+    if (body === undefined || ![200, 204, 422].includes(status)) throw notAnAdminListener(adminUrl);
+    return body as T;
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { dataDirectoryOf } from "./data-directory.ts";
+import { readVariables } from "../config/environment.ts";
+import { CommandError, exitCodes } from "./command-error.ts";
 import type { Environment } from "./secrets.ts";
 import { print } from "./terminal.ts";
 
@@ -16,13 +17,17 @@ Example:
 
 export function configure(command: Command, env: Environment): void {
   command
-    .description("Copies the state in DATA_DIR into one file, also while the gateway runs.")
     .argument("<file>", "the file to make; it must not be there yet")
     .addHelpText("after", help)
     .action(async (file: string) => {
-      const directory = dataDirectoryOf(env);
+      const { DATA_DIR: directory } = readVariables(env, ["DATA_DIR"]);
+      if (directory === undefined) throw noDirectory();
       const { backUp } = await import("../stores/sqlite/backup.ts");
       const bytes = await backUp(directory, file);
       print(`${file}: ${(bytes / 1024 / 1024).toFixed(1)} MiB`);
     });
+}
+
+export function noDirectory(): CommandError {
+  return new CommandError("no directory is named: set DATA_DIR", exitCodes.config);
 }

@@ -3,8 +3,7 @@ import type { Config } from "../config/config.ts";
 import { tlsOptions } from "../net/client-tls.ts";
 import { isTlsFault, reasonOf } from "../net/system-errors.ts";
 import { infoField } from "../redis/acknowledged.ts";
-import { troubleOf } from "../redis/ask.ts";
-import { connectRedis, type RedisConnector } from "../redis/connect.ts";
+import type { RedisConnector } from "../redis/connect.ts";
 import { readyWithin, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -13,10 +12,9 @@ import { loadScript } from "../redis/script.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 import { createWriter, type MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
-import { printable } from "./terminal.ts";
+import { connectMs, reachRedis, shortTroubleOf } from "./reach-redis.ts";
 import { tlsFault } from "./tls-fault.ts";
 
-const connectMs = 3_000;
 const answerMs = 2_000;
 
 /**
@@ -25,18 +23,10 @@ const answerMs = 2_000;
  */
 export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<Finding[]> {
   const { ok, failed } = findings("redis");
-  let trouble = `no answer within ${connectMs / 1_000} s`;
-  // A cluster or Sentinel set reports its first error only after all of its nodes have failed.
-  const { promise: failing, resolve: onFailing } = Promise.withResolvers<void>();
-  const onError = (error: Error) => {
-    trouble = shortTroubleOf(error);
-    onFailing();
-  };
-  const connection = connectRedis(redis.url, onError, { tls: redis.tls });
+  const { connection, trouble } = await reachRedis(redis);
   const { client } = connection;
   try {
-    await Promise.race([readyWithin(connectMs, client), failing]);
-    if (client.status !== "ready") {
+    if (trouble !== undefined) {
       const fault = isTlsFault(trouble) ? trouble : await tlsFaultOf(redis);
       const advice =
         fault === undefined
@@ -50,17 +40,12 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
     const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";
     // Before the scripts: a replica that refuses one ends the connection.
     const durable = await durability(connection);
-    const { finding, missing } = await scripts(connection, redis);
-    return [
-      ok(`connected, version ${versions.join(", ")}${nodes}`),
-      durable,
-      replicas(infos, redis.minReplicas, missing),
-      finding,
-    ];
+    const connected = ok(`connected, version ${versions.join(", ")}${nodes}`);
+    return [connected, durable, ...(await scripts(connection, redis))];
   } catch (error) {
-    const trouble = shortTroubleOf(error);
-    const lacksRight = trouble.startsWith("NOPERM");
-    return [failed(`answers unexpectedly: ${trouble}`, lacksRight ? rights(redis) : undefined)];
+    const answer = shortTroubleOf(error);
+    const lacksRight = answer.startsWith("NOPERM");
+    return [failed(`answers unexpectedly: ${answer}`, lacksRight ? rights(redis) : undefined)];
   } finally {
     await connection.close();
   }
@@ -76,33 +61,13 @@ async function durability(connection: RedisConnector): Promise<Finding> {
   );
 }
 
-function replicas(
-  infos: readonly string[],
-  min: MinReplicas,
-  missing: string | undefined,
-): Finding {
-  const { ok, failed } = findings("redis replicas");
-  const counts = infos.map((info) => Number(infoField(info, "connected_slaves") ?? 0));
-  const fewest = Math.min(...counts);
-  const found = `${fewest} connected, and REDIS_MIN_REPLICAS is ${min}`;
-  if (missing === undefined && (min === "all" || fewest >= min)) return ok(found);
-  return failed(
-    `${found}: a write would not count${missing === undefined ? "" : ` (${missing})`}`,
-    "callbacks would be answered 503: connect replicas, see why one lags, or allow the user ROLE, WAIT and CLUSTER",
-  );
-}
-
 const script = loadScript(new URL("./check-redis.lua", import.meta.url));
 
-/**
- * Writes as the gateway will, and listens on a channel as it will.
- * @returns `missing`: why what was written would not count, for lack of replicas or of the right to
- * ask about them
- */
+/** Writes as the gateway will, and listens on a channel as it will. */
 async function scripts(
   connection: RedisConnector,
   { prefix, minReplicas }: NonNullable<Config["redis"]>,
-): Promise<{ finding: Finding; missing?: string | undefined }> {
+): Promise<Finding[]> {
   const { ok, failed } = findings("redis scripts");
   const keys = accountKeys(prefix, "default");
   const id = `check-${randomUUID()}`;
@@ -113,15 +78,20 @@ async function scripts(
     await readyWithin(connectMs, listener);
     const { missing } = await writer.attempt(script, names, []);
     await within(answerMs, listener.subscribe(keys.wakeUp));
-    return {
-      finding: ok(`run on keys that begin with ${prefix}:`),
-      missing: missing && shortTroubleOf(missing),
-    };
+    return [replicas(minReplicas, missing), ok(`run on keys that begin with ${prefix}:`)];
   } catch (error) {
-    return {
-      finding: failed(`cannot be run: ${shortTroubleOf(error)}`, rights({ prefix })),
-    };
+    return [failed(`cannot be run: ${shortTroubleOf(error)}`, rights({ prefix }))];
   }
+}
+
+/** @param missing why a write would not count, for lack of replicas or of the right to ask about them */
+function replicas(min: MinReplicas, missing: Error | undefined): Finding {
+  const { ok, failed } = findings("redis replicas");
+  if (missing === undefined) return ok(`a write counts: REDIS_MIN_REPLICAS is ${min}`);
+  return failed(
+    `a write would not count: REDIS_MIN_REPLICAS is ${min}, ${shortTroubleOf(missing)}`,
+    "callbacks would be answered 503: connect replicas, see why one lags, or allow the user ROLE, WAIT and CLUSTER",
+  );
 }
 
 /** What a user of Redis needs. */
@@ -137,9 +107,4 @@ async function tlsFaultOf({ url, tls }: NonNullable<Config["redis"]>): Promise<s
     if (fault !== undefined) return fault;
   }
   return undefined;
-}
-
-/** Why Redis cannot be used, fit for one line of a terminal. */
-function shortTroubleOf(error: unknown): string {
-  return printable(troubleOf(error)).slice(0, 200);
 }

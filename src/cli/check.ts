@@ -4,7 +4,7 @@ import { type Config, readConfig } from "../config/config.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { ConfigError } from "../errors.ts";
 import { checkApiKeys, checkKeySet, checkPublicUrl, checkTls } from "./check-surroundings.ts";
-import { CommandError, exitCodes, QuietEnd } from "./command-error.ts";
+import { CommandError, exitCodes } from "./command-error.ts";
 import { type Finding, findings } from "./finding.ts";
 import { interruption } from "./interrupt.ts";
 import type { Environment } from "./secrets.ts";
@@ -34,7 +34,6 @@ interface Options {
 
 export function configure(command: Command, env: Environment): void {
   command
-    .description("Checks the configuration, and reaches what it names.")
     .option("--offline", "only validate: reach nothing")
     .option("--json", "print {ok, checks: [{check, verdict, message, advice}]}")
     .addHelpText("after", help)
@@ -53,10 +52,10 @@ async function check({ offline = false, json = false }: Options, env: Environmen
     report(checkTls(config), checkApiKeys(config));
     if (!offline) await goOut(config, signal, report);
   }
-  if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
+  signal.throwIfAborted();
   const failed = found.some(({ verdict }) => verdict === "failed");
   if (json) printJson({ ok: !failed, checks: found });
-  if (failed) throw new QuietEnd(config ? exitCodes.failed : exitCodes.config);
+  if (failed) throw new CommandError("", config ? exitCodes.failed : exitCodes.config);
 }
 
 type Report = (...more: Finding[]) => void;

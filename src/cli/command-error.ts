@@ -12,7 +12,10 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** Ends a command. The message says what is wrong and what to do, and never contains a secret. */
+/**
+ * Ends a command. The message says what is wrong and what to do, and never contains a secret. It is
+ * empty where the output already shows the result.
+ */
 export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitCode: ExitCode;
@@ -20,13 +23,6 @@ export class CommandError extends Error {
   constructor(message: string, exitCode: ExitCode = exitCodes.failed) {
     super(message);
     this.exitCode = exitCode;
-  }
-}
-
-/** Ends a command without an error message, since its output already shows the result. */
-export class QuietEnd extends CommandError {
-  constructor(exitCode: ExitCode = exitCodes.failed) {
-    super("", exitCode);
   }
 }
 

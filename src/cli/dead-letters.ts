@@ -1,10 +1,16 @@
 import type { Command } from "commander";
-import type { DeadLetterDetails, DeadLetterView } from "../admin/dead-letter.ts";
-import { type AskAdmin, addAdminOptions, adminHelp, createAskAdmin } from "./admin-client.ts";
-import { CommandError, exitCodes, QuietEnd, wrongUsage } from "./command-error.ts";
+import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
+import {
+  type AdminOptions,
+  type AskAdmin,
+  addAdminOptions,
+  adminHelp,
+  createAskAdmin,
+  notAnAdminListener,
+} from "./admin-client.ts";
+import { CommandError, wrongUsage } from "./command-error.ts";
 import { wholeNumber } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
-import { type ListOptions, lettersOf, pagesOf, pathOf } from "./letter-list.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
@@ -48,7 +54,8 @@ Examples:
   $ payments-gateway dead-letters list --json | jq -r .id \\
       | xargs payments-gateway dead-letters discard --yes`;
 
-interface Options extends ListOptions {
+interface Options extends AdminOptions {
+  readonly limit?: number;
   readonly all?: boolean;
   readonly raw?: boolean;
   readonly json?: boolean;
@@ -56,14 +63,9 @@ interface Options extends ListOptions {
 }
 
 export function configure(command: Command, env: Environment): void {
-  command.description("Callbacks that were not understood.").addHelpText("after", help);
+  command.addHelpText("after", help);
   const add = (usage: string, description: string) =>
-    addAdminOptions(
-      command
-        .command(usage)
-        .description(description)
-        .option("--account <name>", "the merchant account, if there are several"),
-    );
+    addAdminOptions(command.command(usage).description(description));
   add("list", "Lists dead letters, the newest first.")
     .option("--limit <n>", "no more than so many", wholeNumber)
     .option("--json", "one JSON object a line")
@@ -105,9 +107,10 @@ async function list(options: Options, ask: AskAdmin): Promise<void> {
 
 async function show(id: string, options: Options, ask: AskAdmin): Promise<void> {
   const [letter] = (await lettersOf([id], options, ask)) as [DeadLetterView];
-  const { status, body } = await ask("GET", `${pathOf(letter)}?raw=${options.raw ?? false}`);
-  const { body: base64 = "", text, bytes } = body as DeadLetterDetails;
-  if (status !== 200) throw new CommandError(`the letter ${letter.id} is gone`);
+  const path = `${pathOf(letter)}?raw=${options.raw ?? false}`;
+  const details = await ask<DeadLetterDetails>("GET", path);
+  if (details === undefined) throw new CommandError(`the letter ${letter.id} is gone`);
+  const { body: base64 = "", text, bytes } = details;
   if (options.raw) {
     note("the body as it came: it may hold card data and what a terminal obeys");
     process.stdout.write(Buffer.from(base64, "base64"));
@@ -131,14 +134,11 @@ async function discard(ids: readonly string[], options: Options, ask: AskAdmin):
   const letters = await lettersOf(ids, options, ask);
   let gone = 0;
   for (const letter of letters) {
-    const { status } = await ask("DELETE", pathOf(letter));
-    if (status === 404) continue;
-    if (status !== 204) throw new CommandError(`the admin listener answered ${status}`);
-    gone += 1;
+    if (await ask("DELETE", pathOf(letter))) gone += 1;
   }
   const before = letters.length - gone;
   print(`${gone} discarded${before > 0 ? `, ${before} gone before` : ""}`);
-  if (before > 0) throw new QuietEnd();
+  if (before > 0) throw new CommandError("");
 }
 
 async function replay(id: string | undefined, options: Options, env: Environment): Promise<void> {
@@ -148,13 +148,15 @@ async function replay(id: string | undefined, options: Options, env: Environment
   const counts = new Map<string, number>();
   for await (const letter of chosenBy(id, options, ask)) {
     if (signal.aborted) break;
-    const outcome = outcomeOf(await ask("POST", `${pathOf(letter)}/replay`));
+    const replayed = await ask<{ outcome: string }>("POST", `${pathOf(letter)}/replay`);
+    const outcome = replayed === undefined ? "gone" : replayed.outcome;
+    if (typeof outcome !== "string") throw notAnAdminListener(options.adminUrl);
     counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
     if (options.json) printJson({ account: letter.account, id: letter.id, outcome });
   }
   if (!options.json) print(summaryOf(counts));
-  if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
-  if (counts.has("not_understood") || counts.has("locked")) throw new QuietEnd();
+  signal.throwIfAborted();
+  if (counts.has("not_understood") || counts.has("locked")) throw new CommandError("");
 }
 
 async function* chosenBy(
@@ -167,14 +169,7 @@ async function* chosenBy(
   for await (const page of pagesOf(options, ask, "oldest")) yield* page.dead_letters;
 }
 
-/** `stored`, `duplicate`, `not_understood`, `locked`, or `gone` if the letter no longer exists. */
-function outcomeOf({ status, body }: { status: number; body: unknown }): string {
-  if (status === 404) return "gone";
-  const { outcome } = body as { outcome?: string };
-  if (outcome !== undefined) return printable(outcome);
-  throw new CommandError(`the admin listener answered ${status}`);
-}
-
+/** What becomes of a letter that is replayed. */
 const words: Readonly<Record<string, string>> = {
   stored: "understood now",
   duplicate: "known already",
@@ -185,7 +180,9 @@ const words: Readonly<Record<string, string>> = {
 
 function summaryOf(counts: ReadonlyMap<string, number>): string {
   if (counts.size === 0) return "no dead letters";
-  return [...counts].map(([outcome, count]) => `${count} ${words[outcome] ?? outcome}`).join(", ");
+  return [...counts]
+    .map(([outcome, count]) => `${count} ${words[outcome] ?? printable(outcome)}`)
+    .join(", ");
 }
 
 function letterLine({ account, id, resource, reason, receivedAt }: DeadLetterView): string {
@@ -196,4 +193,53 @@ function letterLine({ account, id, resource, reason, receivedAt }: DeadLetterVie
     printable(resource),
     printable(reason),
   ].join("  ");
+}
+
+/** Yields the list page by page. Letters removed meanwhile do not shift the later pages. */
+async function* pagesOf(
+  { account, adminUrl, limit }: Options,
+  ask: AskAdmin,
+  order: "newest" | "oldest",
+): AsyncGenerator<DeadLetterPage> {
+  const query = new URLSearchParams({ order, limit: `${Math.min(limit ?? pageSize, pageSize)}` });
+  if (account !== undefined) query.set("account", account);
+  for (;;) {
+    const page = await ask<DeadLetterPage>("GET", `/dead-letters?${query}`);
+    if (!Array.isArray(page?.dead_letters)) throw notAnAdminListener(adminUrl);
+    yield page;
+    if (page.next_cursor === undefined) return;
+    query.set("cursor", page.next_cursor);
+  }
+}
+
+const pageSize = 100;
+
+/** The letter of each id or id prefix. @throws CommandError unless each matches exactly one */
+async function lettersOf(
+  ids: readonly string[],
+  options: Options,
+  ask: AskAdmin,
+): Promise<DeadLetterView[]> {
+  const found = new Map(ids.map((id): [string, DeadLetterView[]] => [id, []]));
+  for await (const page of pagesOf(options, ask, "newest")) {
+    for (const letter of page.dead_letters) {
+      for (const [id, ofId] of found) if (id !== "" && letter.id.startsWith(id)) ofId.push(letter);
+    }
+  }
+  return [...new Set([...found].map(([id, ofId]) => onlyOf(id, ofId)))];
+}
+
+function onlyOf(id: string, found: readonly DeadLetterView[]): DeadLetterView {
+  const [letter, second] = found;
+  if (!letter) throw new CommandError(`no dead letter ${JSON.stringify(id)}`);
+  if (second) {
+    throw wrongUsage(
+      `${found.length} dead letters begin with ${JSON.stringify(id)}: give more of it`,
+    );
+  }
+  return letter;
+}
+
+function pathOf({ account, id }: DeadLetterView): string {
+  return `/dead-letters/${encodeURIComponent(account)}/${encodeURIComponent(id)}`;
 }

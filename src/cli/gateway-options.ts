@@ -1,8 +1,10 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { createSecureContext } from "node:tls";
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { bearerText } from "../auth/caller.ts";
+import type { Kind } from "../config/kinds.ts";
+import * as kinds from "../config/kinds.ts";
 import { type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { wrongUsage } from "./command-error.ts";
 import { type Environment, secretOfFile } from "./secrets.ts";
@@ -30,12 +32,13 @@ export function addGatewayOptions(command: Command): Command {
       ),
     )
     .addOption(keyFileOption())
-    .option("--account <name>", "merchant account (default: the usual one)", accountName);
+    .addOption(accountOption());
 }
 
-function accountName(text: string): string {
-  if (/^[\w-]{1,64}$/.test(text)) return text;
-  throw wrongUsage(`${JSON.stringify(text)} is no name of an account`);
+export function accountOption(): Option {
+  return new Option("--account <name>", "merchant account (default: the usual one)").argParser(
+    readAs(kinds.accountName),
+  );
 }
 
 export function keyFileOption(): Option {
@@ -57,11 +60,16 @@ export function urlOption(
     .argParser((text: string) => httpUrl(text || fallback));
 }
 
-/** Parses an option's value as a whole number above 0. @throws CommandError */
-export function wholeNumber(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw wrongUsage(`${JSON.stringify(text)} is not a whole number above 0`);
+/** Reads an option's value as the configuration reads that of a variable. */
+export function readAs<T>({ read, accepts }: Kind<T>): (text: string) => T {
+  return (text) => {
+    const value = read(text);
+    if (value !== undefined) return value;
+    throw new InvalidArgumentError(`Accepted is ${accepts}.`);
+  };
 }
+
+export const wholeNumber = readAs(kinds.wholeNumber(1, 999_999_999));
 
 /** The URL without slashes at its end. @throws CommandError unless it is an http or https URL */
 export function httpUrl(text: string): string {

@@ -27,7 +27,6 @@ interface NewOptions {
 }
 
 export function configure(command: Command): void {
-  command.description("Makes API keys for AUTH_MODE=keys, with their entries for API_KEYS_FILE.");
   command
     .command("new")
     .description("Makes an API key and prints it, with its entry for API_KEYS_FILE.")

@@ -1,9 +1,19 @@
 import type { Command } from "commander";
 import { redisTlsOf, redisVariables } from "../config/config.ts";
 import { readVariables } from "../config/environment.ts";
+import { dueIndex, givenUpIndex } from "../ledger/calls.ts";
+import { troubleOf } from "../redis/ask.ts";
+import { describeDurability } from "../redis/durability.ts";
+import { accountKeys } from "../redis/keys.ts";
 import { Secret } from "../secrets/secret.ts";
+import { hasAccount, importAccount } from "../stores/redis/import.ts";
+import { openDirectory } from "../stores/sqlite/directory.ts";
+import { StoreRefused } from "../stores/sqlite/errors.ts";
+import { storedAccounts } from "../stores/sqlite/export.ts";
+import { addNote } from "../stores/sqlite/notes.ts";
+import { noDirectory } from "./backup.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
-import { dataDirectoryOf } from "./data-directory.ts";
+import { reachRedis } from "./reach-redis.ts";
 import type { Environment } from "./secrets.ts";
 import { note, print } from "./terminal.ts";
 
@@ -16,8 +26,8 @@ is encrypted stays encrypted.
 Redis must hold no events of these accounts yet. If it breaks off, run it again. The directory keeps
 all that it has, and is marked, so that no gateway starts on it any more.
 
-REDIS_PREFIX, EVENT_RETENTION and RECONCILE_GIVE_UP are read as \`serve\` reads them. A REDIS_URL with a
-password is better given as REDIS_URL or REDIS_URL_FILE, which no list of processes shows.
+REDIS_PREFIX and EVENT_RETENTION are read as \`serve\` reads them. A REDIS_URL with a password is
+better given as REDIS_URL or REDIS_URL_FILE, which no list of processes shows.
 
 Examples:
   $ DATA_DIR=/var/lib/payments-gateway payments-gateway migrate --to redis://redis.example.com:6379
@@ -25,36 +35,65 @@ Examples:
 
 export function configure(command: Command, env: Environment): void {
   command
-    .description("Moves the state in DATA_DIR to Redis, for several gateways.")
     .option("--to <url>", "the Redis, as in REDIS_URL (default: REDIS_URL)")
     .addHelpText("after", help)
-    .action(({ to }: { readonly to?: string }) => migrate(to, env));
+    .action(({ to }: { readonly to?: string }) =>
+      migrate(to === undefined ? env : { ...env, REDIS_URL: to, REDIS_URL_FILE: undefined }),
+    );
 }
 
-async function migrate(to: string | undefined, env: Environment): Promise<void> {
-  const directory = dataDirectoryOf(env);
-  const values = readVariables(
-    to === undefined ? env : { ...env, REDIS_URL: to, REDIS_URL_FILE: undefined },
-    [...redisVariables, "REDIS_PREFIX", "EVENT_RETENTION"],
-  );
-  const url = values.REDIS_URL;
+/**
+ * Moves the state of a directory to Redis: events under the cursors that clients hold, dead
+ * letters, open calls, Idempotency-Keys. No gateway may use the directory meanwhile. Nothing in it
+ * is deleted, but it is marked as moved, so that no gateway continues in it beside those on Redis.
+ * @throws CommandError, StoreRefused
+ */
+async function migrate(env: Environment): Promise<void> {
+  const names = [...redisVariables, "DATA_DIR", "REDIS_PREFIX", "EVENT_RETENTION"] as const;
+  const values = readVariables(env, names);
+  const { DATA_DIR: directory, REDIS_URL: url, REDIS_PREFIX: prefix } = values;
+  if (directory === undefined) throw noDirectory();
   if (url === undefined) {
     throw new CommandError("no Redis is named: give --to, or set REDIS_URL", exitCodes.config);
   }
-  const { moveToRedis, MoveRefused } = await import("../app/move.ts");
+  const { database, close } = openDirectory(directory);
+  const { connection, trouble } = await reachRedis({
+    url: new Secret(url),
+    tls: redisTlsOf(values),
+  });
   try {
-    const { accounts, calls, keys, warning } = await moveToRedis({
-      directory,
-      redis: { url: new Secret(url), prefix: values.REDIS_PREFIX, tls: redisTlsOf(values) },
-      retentionMs: values.EVENT_RETENTION,
-    });
-    for (const { name, events, letters } of accounts) {
-      print(`${name}: ${events} events, ${letters} dead letters`);
+    if (trouble !== undefined) {
+      throw new CommandError(`Redis cannot be reached: ${trouble}`, exitCodes.unavailable);
     }
-    print(`${calls} open calls, ${keys} uses of Idempotency-Keys`);
+    const { client } = connection;
+    const nowMs = Date.now();
+    const accounts = storedAccounts(database);
+    for (const { name } of accounts) {
+      if (!(await hasAccount({ client, keys: accountKeys(prefix, name) }))) continue;
+      throw new CommandError(
+        `Redis has events of the account ${name} under the prefix ${prefix} already: use another REDIS_PREFIX, or an empty Redis`,
+      );
+    }
+    let openCalls = 0;
+    let keyUses = 0;
+    for (const account of accounts) {
+      const { events, records, members } = await importAccount(account, {
+        ...{ client, keys: accountKeys(prefix, account.name), nowMs },
+        retentionMs: values.EVENT_RETENTION,
+      });
+      print(`${account.name}: ${events} events, ${records.letter ?? 0} dead letters`);
+      openCalls += (members[dueIndex] ?? 0) + (members[givenUpIndex] ?? 0);
+      keyUses += records.key ?? 0;
+    }
+    const warning = await describeDurability(connection).catch(() => undefined);
+    addNote(database, "moved");
+    print(`${openCalls} open calls, ${keyUses} uses of Idempotency-Keys`);
     if (warning !== undefined) note(`Redis: ${warning}`);
   } catch (error) {
-    if (!(error instanceof MoveRefused)) throw error;
-    throw new CommandError(error.message, error.away ? exitCodes.unavailable : exitCodes.failed);
+    if (error instanceof CommandError || error instanceof StoreRefused) throw error;
+    throw new CommandError(`the move to Redis is incomplete: ${troubleOf(error)}`);
+  } finally {
+    close();
+    await connection.close();
   }
 }

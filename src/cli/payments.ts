@@ -6,12 +6,12 @@ import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type ListedPayment, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import { type ListedPayout, PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
-import { wrongUsage } from "./command-error.ts";
 import { onGateway } from "./gateway-client.ts";
 import {
   addGatewayOptions,
   credentialsHelp,
   type GatewayOptions,
+  readAs,
   wholeNumber,
 } from "./gateway-options.ts";
 import type { Environment } from "./secrets.ts";
@@ -45,7 +45,6 @@ export function configure(command: Command, env: Environment): void {
   const resource = command.name() as Resource;
   addGatewayOptions(
     command
-      .description(`Lists ${resource} by their state.`)
       .addOption(
         new Option("--state <states...>", "only those in one of these states").choices(
           Object.keys(resources[resource].states)
@@ -57,7 +56,7 @@ export function configure(command: Command, env: Environment): void {
       .option(
         "--since <duration>",
         "only those first heard of within this time, such as 24h",
-        since,
+        readAs(duration()),
       )
       .option("--limit <n>", "no more than so many", wholeNumber)
       .option("--json", "one JSON object a line"),
@@ -148,11 +147,4 @@ function jsonOf({ externalId, firstSeenAt, updatedAt, ...flags }: Listed, state:
 
 function timeOf(at: Timestamp | undefined): string {
   return at ? timestampDate(at).toISOString() : "";
-}
-
-/** Parses a duration into milliseconds. @throws CommandError */
-function since(text: string): number {
-  const ms = duration().read(text);
-  if (ms) return ms;
-  throw wrongUsage(`--since ${JSON.stringify(text)} is not a duration, such as 24h`);
 }

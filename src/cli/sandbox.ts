@@ -14,10 +14,7 @@ Examples:
   $ SANDBOX_ADDR=127.0.0.1:9000 payments-gateway sandbox`;
 
 export function configure(command: Command, env: Environment): void {
-  command
-    .description("Runs the emulator of the payments service alone. It guards nothing real.")
-    .addHelpText("after", help)
-    .action(() => sandbox(env));
+  command.addHelpText("after", help).action(() => sandbox(env));
 }
 
 async function sandbox(env: Environment): Promise<void> {

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { readSandboxConfig, type SandboxConfig } from "../config/config.ts";
-import { textOf } from "../config/environment.ts";
+import { type Environment, textOf } from "../config/environment.ts";
 import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 export const passwordHelp = `The password is that of the merchant account at the payments service: from
 --password-file (one line break at its end does not count), else UPSTREAM_PASSWORD or

@@ -14,11 +14,8 @@ Examples:
   $ REDIS_URL=redis://127.0.0.1:6379 PUBLIC_ADDR=127.0.0.1:8080 payments-gateway serve`;
 
 export function configure(command: Command, env: Environment): void {
-  command
-    .description("Runs the gateway, as `npm start` does. Environment variables configure it.")
-    .addHelpText("after", help)
-    .action(async () => {
-      const { serve } = await import("../app/serve.ts");
-      await serve(env);
-    });
+  command.addHelpText("after", help).action(async () => {
+    const { serve } = await import("../app/serve.ts");
+    await serve(env);
+  });
 }

@@ -8,7 +8,7 @@ import {
   createAskAdmin,
   notAnAdminListener,
 } from "./admin-client.ts";
-import { QuietEnd } from "./command-error.ts";
+import { CommandError } from "./command-error.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
@@ -27,7 +27,6 @@ Examples:
   $ payments-gateway story order-1 --json | jq -r .state`;
 
 interface Options extends AdminOptions {
-  readonly account?: string;
   readonly kind?: KindName;
   readonly json?: boolean;
 }
@@ -35,9 +34,7 @@ interface Options extends AdminOptions {
 export function configure(command: Command, env: Environment): void {
   addAdminOptions(
     command
-      .description("Tells what happened to one payment or payout.")
       .argument("<external_id>", "its external_id")
-      .option("--account <name>", "its merchant account (default: the usual one)")
       .addOption(
         new Option("--kind <kind>", "only a payment, or only a payout").choices([...kindNames]),
       )
@@ -56,9 +53,9 @@ async function tell(externalId: string, options: Options, env: Environment): Pro
       external_id: externalId,
       ...(options.account && { account: options.account }),
     };
-    const { status, body } = await ask("GET", `/api/history?${new URLSearchParams(query)}`);
-    if (status !== 200) throw notAnAdminListener(options.adminUrl);
-    const { events, calls } = body as History;
+    const history = await ask<History>("GET", `/api/history?${new URLSearchParams(query)}`);
+    if (history === undefined) throw notAnAdminListener(options.adminUrl);
+    const { events, calls } = history;
     if (events.length + calls.length === 0) continue;
     known = true;
     if (!options.json) print(paint("bold", `${kind} ${printable(externalId)}`));
@@ -73,7 +70,7 @@ async function tell(externalId: string, options: Options, env: Environment): Pro
   }
   if (known) return;
   if (!options.json) note(`nothing is known of ${printable(externalId)}`);
-  throw new QuietEnd(1);
+  throw new CommandError("");
 }
 
 function eventLine(event: HistoryEvent): string {

@@ -4,9 +4,13 @@ import { type Command, Option } from "commander";
 import { duration } from "../config/kinds.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
-import { wrongUsage } from "./command-error.ts";
 import { onGateway } from "./gateway-client.ts";
-import { addGatewayOptions, credentialsHelp, type GatewayOptions } from "./gateway-options.ts";
+import {
+  addGatewayOptions,
+  credentialsHelp,
+  type GatewayOptions,
+  readAs,
+} from "./gateway-options.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printJson } from "./terminal.ts";
 
@@ -32,13 +36,12 @@ interface Options extends GatewayOptions {
 export function configure(command: Command, env: Environment): void {
   addGatewayOptions(
     command
-      .description("Makes a token to watch one payment or payout.")
       .requiredOption("--external-id <id>", "of the payment or payout; it need not exist yet")
       .addOption(new Option("--kind <kind>", "what it is").choices(kindNames).default("payment"))
       .addOption(
         new Option("--ttl <duration>", "how long it is good for, 1s to 24h")
-          .argParser(ttl)
-          .default(900, "15m"),
+          .argParser(readAs(duration({ max: "24h" })))
+          .default(900_000, "15m"),
       )
       .option("--json", "print {token, expires_at}"),
   )
@@ -48,7 +51,7 @@ export function configure(command: Command, env: Environment): void {
 
 async function token(options: Options, env: Environment): Promise<void> {
   const { externalId, kind } = options;
-  const request = { externalId, kind: kindNamed(kind), ttl: durationFromMs(options.ttl * 1_000) };
+  const request = { externalId, kind: kindNamed(kind), ttl: durationFromMs(options.ttl) };
   const { token, expiresAt } = await onGateway(options, env, (transport) =>
     createClient(EventService, transport).createWatchToken(request, { timeoutMs: 10_000 }),
   );
@@ -56,11 +59,4 @@ async function token(options: Options, env: Environment): Promise<void> {
   if (options.json) return printJson({ token, expires_at: until });
   print(token);
   note(paint("dim", `good until ${until}`, process.stderr));
-}
-
-/** Parses a duration into seconds. @throws CommandError unless it is 1 s to 24 h */
-function ttl(text: string): number {
-  const seconds = Math.floor((duration().read(text) ?? 0) / 1_000);
-  if (seconds >= 1 && seconds <= 86_400) return seconds;
-  throw wrongUsage(`--ttl ${JSON.stringify(text)}: accepted is 1s to 24h, such as 15m`);
 }

@@ -34,6 +34,10 @@ function matching(accepts: string, pattern: RegExp): Kind<string> {
 
 export const text = (what: string) => matching(what, /./s);
 export const path = text("the path of a file");
+export const accountName = matching(
+  "a name of letters, digits, _ and -, at most 64",
+  /^[A-Za-z0-9_-]{1,64}$/,
+);
 export const login = matching("the merchant's login, without a colon", /^[^:]+$/);
 export const password = text("the merchant's API password");
 export const passwords = kind("passwords joined by commas", (text) =>
@@ -284,9 +288,7 @@ export const merchantsFile = jsonFile(
   "the path of a JSON file of merchant accounts by name",
   z
     .record(
-      z
-        .string()
-        .regex(/^[A-Za-z0-9_-]{1,64}$/, "is no name of letters, digits, _ and -, at most 64"),
+      z.string().refine((name) => accountName.read(name), `is not ${accountName.accepts}`),
       z.strictObject({
         login: z.string().regex(/^[^:]+$/, login.accepts),
         password: nonEmpty,

@@ -3,7 +3,7 @@
  * test/cli/resident.ts, each with its own environment, input and output.
  */
 import { Readable } from "node:stream";
-import { runCommandLine } from "../../src/cli/command-line.ts";
+import { runCommandLine } from "../../src/cli/program.ts";
 import type { Asked } from "./resident.ts";
 import type { Ran } from "./run.ts";
 

@@ -466,7 +466,7 @@ test("MERCHANTS_FILE configures several merchant accounts", () => {
   bad("{", /^MERCHANTS_FILE: .*not JSON/);
   bad("{}", /^MERCHANTS_FILE: .*names no merchant/);
   bad('{"a":{"login":"x"}}', /^MERCHANTS_FILE: .*a\.password/);
-  bad('{"a/b":{"login":"x","password":"y"}}', /^MERCHANTS_FILE: .*a\/b: is no name of letters/);
+  bad('{"a/b":{"login":"x","password":"y"}}', /^MERCHANTS_FILE: .*a\/b: is not a name of letters/);
   bad('{"a":{"login":"x","password":"y","passwort":"z"}}', /^MERCHANTS_FILE/);
 });
 
