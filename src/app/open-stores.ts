@@ -9,7 +9,7 @@ import { createMemoryKernel } from "../stores/memory/kernel.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { createSqliteKernel } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
-import type { LedgerOptions, StoreObservers, Stores } from "./stores.ts";
+import type { LedgerOptions, Stores } from "./stores.ts";
 
 /**
  * Opens the configured stores, and logs once what they do not guarantee.
@@ -19,7 +19,7 @@ import type { LedgerOptions, StoreObservers, Stores } from "./stores.ts";
 export async function openStores(
   config: Config,
   keyrings: ReadonlyMap<string, Keyring>,
-  observers: StoreObservers,
+  observers: Pick<LedgerOptions, "report" | "tracing">,
   log: Logger,
   now: () => number = Date.now,
 ): Promise<Stores> {

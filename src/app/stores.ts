@@ -6,13 +6,10 @@ import type { Keyring } from "../secrets/keyring.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 
 /** What the ledger of each kind of store is made with. */
-export interface LedgerOptions extends Ages, StoreObservers {
-  readonly keyringOf: (account: string) => Keyring;
-}
-
-export interface StoreObservers {
+export interface LedgerOptions extends Ages {
   readonly report: Report;
   readonly tracing: Tracing;
+  readonly keyringOf: (account: string) => Keyring;
 }
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
@@ -21,19 +18,19 @@ export interface Stores {
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string, report: Report): TokenBucket;
-  /** The state of Redis, for `/readyz` and the metrics; absent without Redis. */
-  redisHealth?(): RedisHealth;
+  /**
+   * The state of Redis, for `/readyz` and the metrics; absent without Redis. The gateway stays ready
+   * while Redis is away, since it still serves.
+   */
+  redisHealth?(): {
+    readonly status: "up" | "away";
+    /** Start of the outage. */
+    readonly since?: Date;
+    /** Replicas in sync: in a cluster those of the primary that has the fewest. */
+    readonly replicas: number | undefined;
+    /** Set when a failover may lose acknowledged writes, or too few replicas are there to acknowledge. */
+    readonly warning: string | undefined;
+  };
   /** Closes the ledger and the connections; buckets are closed by their users. */
   close(): Promise<void>;
-}
-
-/** The state of Redis. The gateway stays ready while Redis is away, since it still serves. */
-export interface RedisHealth {
-  readonly status: "up" | "away";
-  /** Start of the outage. */
-  readonly since?: Date;
-  /** Replicas in sync: in a cluster those of the primary that has the fewest. */
-  readonly replicas: number | undefined;
-  /** Set when a failover may lose acknowledged writes, or too few replicas are there to acknowledge. */
-  readonly warning: string | undefined;
 }
