@@ -66,9 +66,9 @@ export function createAskAdmin(
       const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
       throw new CommandError(message, exitCodes.unavailable);
     });
-    const text = await answer.text().catch(() => "");
+    const body: unknown = await answer.json().catch(() => undefined);
     if (status === 404) return undefined;
-    const body: unknown = status === 204 ? {} : jsonOf(text);
+    if (status === 204) return {} as T;
     if (status === 400 || status === 401 || status === 403) {
       const { error: said = "a key with the scope admin is required" } = (body ?? {}) as Refusal;
       const advice =
@@ -84,7 +84,7 @@ export function createAskAdmin(
     if (status === 500)
       throw new CommandError(`${adminUrl} failed (500): the gateway's log says why`);
     // 422: a replay that failed, whose body says why.
-    if (body === undefined || ![200, 204, 422].includes(status)) throw notAnAdminListener(adminUrl);
+    if (body === undefined || ![200, 422].includes(status)) throw notAnAdminListener(adminUrl);
     return body as T;
   };
 }
@@ -95,15 +95,6 @@ const maxBytes = 16 * 1024 * 1024;
 /** What the listener says of a request that it refuses. */
 interface Refusal {
   readonly error?: string;
-}
-
-/** Undefined if the text is not JSON. */
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 export function notAnAdminListener(adminUrl: string): CommandError {

@@ -12,8 +12,8 @@ import { loadScript } from "../redis/script.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 import { createWriter, type MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
+import { tlsFault } from "./reach.ts";
 import { connectMs, reachRedis, shortTroubleOf } from "./reach-redis.ts";
-import { tlsFault } from "./tls-fault.ts";
 
 const answerMs = 2_000;
 

@@ -1,5 +1,4 @@
 import { X509Certificate } from "node:crypto";
-import { lookup } from "node:dns/promises";
 import { readFileSync, statSync } from "node:fs";
 import { parseKeys } from "../auth/api-keys.ts";
 import { remoteKeySet } from "../auth/key-set.ts";
@@ -7,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import { isLoopback } from "../net/loopback.ts";
 import { systemCode } from "../net/system-errors.ts";
 import { type Finding, findings } from "./finding.ts";
-import { faultOf } from "./tls-fault.ts";
+import { faultOf } from "./reach.ts";
 
 /** Checks whether the payments service can reach the callback addresses. */
 export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<Finding> {
@@ -17,20 +16,22 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
   const remote = [...accounts.values()].some(
     ({ url }) => url !== "" && !isLoopback(new URL(url).hostname),
   );
-  const bare = hostname.replace(/^\[|\]$/g, "");
-  let addresses: string[];
-  try {
-    addresses = (await lookup(bare, { all: true })).map(({ address }) => address);
-  } catch (error) {
-    return failed(
-      `${hostname} does not resolve (${systemCode(error) ?? "?"})`,
-      "correct it: the payments service sends its callbacks there",
-    );
-  }
-  if (remote && addresses.every(isLoopback)) {
+  if (remote && isLoopback(hostname)) {
     return warning(
       `${hostname} is an address of this machine`,
       "the payments service sends its callbacks there: give the address that it can reach",
+    );
+  }
+  const [account = "default"] = accounts.keys();
+  const callbackUrl = `${origin}${pathname.replace(/(?<!\/)\/+$/, "")}/callbacks/${encodeURIComponent(account)}/payments`;
+  const signal = AbortSignal.timeout(5_000);
+  const answer = await fetch(callbackUrl, { redirect: "manual", signal }).catch(
+    (error: unknown) => error,
+  );
+  if (systemCode(answer) === "ENOTFOUND") {
+    return failed(
+      `${hostname} does not resolve (ENOTFOUND)`,
+      "correct it: the payments service sends its callbacks there",
     );
   }
   if (remote && protocol === "http:") {
@@ -39,22 +40,17 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
       "give an https URL: callbacks hold personal data",
     );
   }
-  const [account = "default"] = accounts.keys();
-  const callbackUrl = `${origin}${pathname.replace(/(?<!\/)\/+$/, "")}/callbacks/${encodeURIComponent(account)}/payments`;
-  try {
-    const signal = AbortSignal.timeout(5_000);
-    const { status } = await fetch(callbackUrl, { redirect: "manual", signal });
-    if (status === 405) return ok(`${callbackUrl} leads to a gateway`);
+  if (!(answer instanceof Response)) {
     return warning(
-      `${callbackUrl} answers ${status}: nothing accepts callbacks there`,
-      "fine before the gateway runs; otherwise check the proxy in front of it",
-    );
-  } catch (error) {
-    return warning(
-      `${callbackUrl} does not answer from here: ${await faultOf(error, callbackUrl)}`,
+      `${callbackUrl} does not answer from here: ${await faultOf(answer, callbackUrl)}`,
       "fine before the gateway runs, or if this machine cannot reach the internet",
     );
   }
+  if (answer.status === 405) return ok(`${callbackUrl} leads to a gateway`);
+  return warning(
+    `${callbackUrl} answers ${answer.status}: nothing accepts callbacks there`,
+    "fine before the gateway runs; otherwise check the proxy in front of it",
+  );
 }
 
 const soonDays = 30;

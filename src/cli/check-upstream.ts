@@ -8,8 +8,8 @@ import { reportTo } from "../report.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { type Finding, findings } from "./finding.ts";
+import { faultOf } from "./reach.ts";
 import { printable } from "./terminal.ts";
-import { faultOf } from "./tls-fault.ts";
 
 const maxMs = 10_000;
 

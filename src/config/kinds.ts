@@ -60,15 +60,14 @@ export function wholeNumber(min: number, max: number): Kind<number> {
   });
 }
 
-export const share = kind("a share of at least 0 and below 1, such as 0.2", (text) => {
-  const number = /^(0|0?\.\d+)$/.test(text) ? Number(text) : 1;
-  // Enough nines are 1 as a number.
-  return number < 1 ? number : undefined;
-});
-
 export const shareOrAll = kind("a share from 0 to 1, such as 0.1", (text) =>
   /^(0|1|0?\.\d+|1\.0+)$/.test(text) ? Number(text) : undefined,
 );
+
+export const share = kind("a share of at least 0 and below 1, such as 0.2", (text) => {
+  const number = shareOrAll.read(text);
+  return number === 1 ? undefined : number;
+});
 
 const unitsMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 /** Longer durations are typos. One timer can wait only 2^31 - 1 ms (24 days). */
