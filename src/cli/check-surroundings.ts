@@ -6,13 +6,13 @@ import type { Config } from "../config/config.ts";
 import { isLoopback } from "../net/loopback.ts";
 import { systemCode } from "../net/system-errors.ts";
 import { type Finding, findings } from "./finding.ts";
-import { faultOf } from "./reach.ts";
+import { faultOf, withoutUserinfo } from "./reach.ts";
 
 /** Checks whether the payments service can reach the callback addresses. */
 export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<Finding> {
   const { ok, warning, failed, skipped } = findings("PUBLIC_URL");
   if (publicUrl === undefined) return skipped("not set: the upstream is on this machine");
-  const { protocol, hostname, origin, pathname } = new URL(publicUrl);
+  const { protocol, hostname } = new URL(publicUrl);
   const remote = [...accounts.values()].some(
     ({ url }) => url !== "" && !isLoopback(new URL(url).hostname),
   );
@@ -23,7 +23,7 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
     );
   }
   const [account = "default"] = accounts.keys();
-  const callbackUrl = `${origin}${pathname.replace(/(?<!\/)\/+$/, "")}/callbacks/${encodeURIComponent(account)}/payments`;
+  const callbackUrl = `${withoutUserinfo(publicUrl)}/callbacks/${encodeURIComponent(account)}/payments`;
   const signal = AbortSignal.timeout(5_000);
   const answer = await fetch(callbackUrl, { redirect: "manual", signal }).catch(
     (error: unknown) => error,

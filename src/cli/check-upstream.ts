@@ -4,11 +4,10 @@ import { GatewayError } from "../errors.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { systemCode } from "../net/system-errors.ts";
 import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
-import { reportTo } from "../report.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { type Finding, findings } from "./finding.ts";
-import { faultOf } from "./reach.ts";
+import { faultOf, withoutUserinfo } from "./reach.ts";
 import { printable } from "./terminal.ts";
 
 const maxMs = 10_000;
@@ -25,16 +24,10 @@ export async function checkUpstream(
 ): Promise<Finding> {
   const { ok, warning, failed } = findings(`upstream ${account.name}`);
   const bucket = new QueuedBucket(rateLimit);
-  let accepted: boolean | undefined;
   const upstream = createUpstream({
     account,
     bucket,
     timeoutMs: Math.min(upstreamTimeoutMs, maxMs),
-    report: reportTo({
-      credentials(told) {
-        accepted = told.accepted;
-      },
-    }),
   });
   const url = withoutUserinfo(account.url);
   const taken = () => {
@@ -53,7 +46,8 @@ export async function checkUpstream(
     return taken();
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
-    if (accepted === false) {
+    // On a read that is what refused credentials are, and nothing else.
+    if (error.code === "INTERNAL") {
       return failed(
         `${url} refuses the credentials of ${account.login}`,
         account.name === "default"
@@ -91,10 +85,4 @@ export async function checkUpstream(
     await upstream.close();
     await bucket.close();
   }
-}
-
-/** The URL may contain a user name and a password, which must not be printed. */
-function withoutUserinfo(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname.replace(/\/$/, "")}`;
 }

@@ -64,3 +64,9 @@ export function tlsFault(
 }
 
 const answerMs = 2_000;
+
+/** A base URL as it may be printed: it may hold a user name and a password. */
+export function withoutUserinfo(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname.replace(/\/$/, "")}`;
+}
