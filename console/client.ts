@@ -11,24 +11,17 @@ export class ApiError extends Error {
   }
 }
 
-/** Sends requests to the admin listener that served this page, and to no other server. */
-export interface Client {
-  get<T>(path: string, query?: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<T>;
-  post<T>(path: string, body: unknown): Promise<T>;
-  /** Returns nothing, since the response to a deletion has no body. */
-  delete(path: string): Promise<void>;
-  /** The data of a GraphQL query. */
-  query<T>(query: string, variables: object, account: string, signal: AbortSignal): Promise<T>;
-  /** Opens a GraphQL subscription as a stream of Server-Sent Events. */
-  stream(query: string, variables: object, account: string, signal: AbortSignal): Promise<Response>;
-}
+export type Client = ReturnType<typeof createClient>;
 
 const timeoutMs = 15_000;
 /** Longer than other requests: the sandbox delays some responses by 10 s. */
 const actionTimeoutMs = 70_000;
 
-/** @param token API key or JWT, if the gateway requires one */
-export function createClient(token: string | undefined): Client {
+/**
+ * Sends requests to the admin listener that served this page, and to no other server.
+ * @param token API key or JWT, if the gateway requires one
+ */
+export function createClient(token: string | undefined) {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
   async function ask<T>(path: string, init: RequestInit): Promise<T> {
@@ -48,19 +41,17 @@ export function createClient(token: string | undefined): Client {
   });
 
   return {
-    get: (path, query = {}, signal = undefined) =>
-      ask(`${path}${search(query)}`, {
-        headers: authorization,
-        signal: inTime(signal),
-      }),
-    post: (path, body) =>
-      ask(path, {
+    get: <T>(path: string, query: Readonly<Record<string, string>> = {}, signal?: AbortSignal) =>
+      ask<T>(`${path}${search(query)}`, { headers: authorization, signal: inTime(signal) }),
+    post: <T>(path: string, body: unknown) =>
+      ask<T>(path, {
         method: "POST",
         headers: { ...authorization, "content-type": "application/json" },
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(actionTimeoutMs),
       }),
-    async delete(path) {
+    /** Returns nothing, since the response to a deletion has no body. */
+    async delete(path: string) {
       const response = await reach(path, {
         method: "DELETE",
         headers: authorization,
@@ -68,6 +59,7 @@ export function createClient(token: string | undefined): Client {
       });
       if (!response.ok) throw await refusalOf(response);
     },
+    /** The data of a GraphQL query. */
     async query<T>(query: string, variables: object, account: string, signal: AbortSignal) {
       const asked = operation(query, variables, account, "application/json");
       const { data, errors } = await ask<{ data?: T | null; errors?: { message: string }[] }>(
@@ -77,7 +69,8 @@ export function createClient(token: string | undefined): Client {
       if (!data) throw new ApiError(0, errors?.[0]?.message ?? "the answer has no data");
       return data;
     },
-    async stream(query, variables, account, signal) {
+    /** Opens a GraphQL subscription as a stream of Server-Sent Events. */
+    async stream(query: string, variables: object, account: string, signal: AbortSignal) {
       const asked = operation(query, variables, account, "text/event-stream");
       const response = await reach("/graphql", { ...asked, signal });
       if (!response.ok) throw await refusalOf(response);

@@ -1,27 +1,7 @@
 import type { KindName } from "../src/model/kinds.ts";
 
 /** An event as the list shows it. */
-export interface EventRow {
-  readonly cursor: string;
-  readonly kind: KindName;
-  readonly externalId: string;
-  readonly source: string;
-  readonly receivedAtMs: number;
-  readonly final: boolean;
-  readonly subjectId: string | undefined;
-  readonly operation: string | undefined;
-  /** What the service said in words that the gateway does not know, such as `chargeback`. */
-  readonly unrecognized: readonly string[];
-  /** The outcome of a call if the event reports one, else `state`. */
-  readonly shownState: ShownState;
-  /** The state of the payment or payout after the event. */
-  readonly state: ShownState;
-  readonly statusCode: string | undefined;
-  readonly amount: string | undefined;
-  readonly currency: string | undefined;
-  /** URL of the page that the customer has to open. */
-  readonly actionUrl: string | undefined;
-}
+export type EventRow = ReturnType<typeof rowOf>;
 
 /** The state of a payment or payout, or the outcome of a call whose answer was lost. */
 export type ShownState =
@@ -92,7 +72,7 @@ export interface EventData {
   };
 }
 
-export function rowOf({ events: event }: EventData): EventRow {
+export function rowOf({ events: event }: EventData) {
   const { payment, payout } = event;
   const details = payment?.details;
   const state = shownStateOf(event.state ?? event.payoutState);
@@ -105,12 +85,16 @@ export function rowOf({ events: event }: EventData): EventRow {
     final: event.final,
     subjectId: event.paymentId ?? event.transactionId ?? undefined,
     operation: payment?.operation?.toLowerCase() ?? undefined,
+    /** What the service said in words that the gateway does not know, such as `chargeback`. */
     unrecognized: ((payment ?? payout)?.unrecognized ?? []).map(({ value }) => value),
+    /** The outcome of a call if the event reports one, else `state`. */
     shownState: event.callOutcome ? (event.callOutcome.toLowerCase() as ShownState) : state,
+    /** The state of the payment or payout after the event. */
     state: event.callOutcome === "NEEDS_OPERATOR" && state === "unknown" ? "needs_operator" : state,
     statusCode: details?.statusCode ?? payout?.statusCode ?? undefined,
     amount: details?.amount ?? payout?.originalAmount ?? undefined,
     currency: details?.currency ?? payout?.currency ?? undefined,
+    /** URL of the page that the customer has to open. */
     actionUrl: webAddress(payment?.action?.value),
   };
 }

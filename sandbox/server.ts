@@ -2,27 +2,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { ApiError } from "./api/api-error.ts";
 import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts";
-import type { SandboxClock } from "./clock.ts";
 import type { Emulator } from "./emulator.ts";
-import type { LedgerView } from "./ledger/ledger-view.ts";
 import { openSavedState, SavedStateError } from "./ledger/saved-state.ts";
 import { type SandboxOptions, settingsOf } from "./options.ts";
 import { createRuns } from "./runs.ts";
 
 /** A running sandbox. */
-export interface Sandbox {
-  /** Base address, without a slash at its end. */
-  readonly url: string;
-  readonly port: number;
-  /** The clock of the main run. */
-  readonly clock: SandboxClock;
-  /** The main run's ledger now, without card numbers. */
-  ledger(): LedgerView;
-  /** Resolves when no background work is left: no callback, no delayed settlement. */
-  idle(): Promise<void>;
-  /** Stops listening, breaks connections, and ends timers and callbacks. */
-  close(): Promise<void>;
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /**
  * Starts an emulator of the payments service: the whole REST interface of the spec over a ledger
@@ -30,7 +16,7 @@ export interface Sandbox {
  * @throws the listener's error, such as EADDRINUSE, and SavedStateError for a `stateFile` that
  * cannot be used
  */
-export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions) {
   const settings = settingsOf(options);
   const { log } = settings;
   const saved =
@@ -124,13 +110,18 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   });
 
   return {
+    /** Base address, without a slash at its end. */
     url,
     port,
+    /** The clock of the main run. */
     clock: runs.main.clock,
+    /** The main run's ledger now, without card numbers. */
     ledger: runs.main.view,
+    /** Resolves when no background work is left: no callback, no delayed settlement. */
     async idle() {
       await Promise.all(Array.from(runs.all(), (run) => run.schedule.idle()));
     },
+    /** Stops listening, breaks connections, and ends timers and callbacks. */
     async close() {
       const closed = new Promise<void>((done) => server.close(() => done()));
       server.closeAllConnections();
