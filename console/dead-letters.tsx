@@ -7,9 +7,9 @@ import type {
 import { type Client, messageOf } from "./client.ts";
 import { Confirm } from "./confirm.tsx";
 import { bytesOf, momentOf, timeOf } from "./format.ts";
-import { kindOfResource, kindTexts } from "./kinds.ts";
+import { kindOfResource } from "./kinds.ts";
 import { act, type Done, type LetterAction, pathOf, summaryOf } from "./letter-action.ts";
-import { Panel, Problem, Skeleton } from "./parts.tsx";
+import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
 import type { PolledPages } from "./polled.ts";
 
 /** Number of letters that are listed at first. */
@@ -186,7 +186,7 @@ function LetterCard(props: {
   return (
     <li class="card">
       <div class="card-head">
-        <strong>{kindTexts[kindOfResource(resource)].callback}</strong>
+        <strong>{capital(kindOfResource(resource))} callback</strong>
         <time class="soft" dateTime={receivedAt} title={momentOf(receivedAtMs)}>
           {timeOf(receivedAtMs)}
         </time>

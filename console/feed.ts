@@ -36,6 +36,9 @@ export class Feed {
   readonly #client: Client;
   readonly #account: string;
   readonly #end = new AbortController();
+  /** Behind the last event; undefined before the first one, and where the log lacks that event. */
+  #cursor: string | undefined;
+  #failures = 0;
   #waiting: EventRow[] = [];
   #flushing = 0;
   #retry: (() => void) | undefined;
@@ -48,22 +51,11 @@ export class Feed {
   async run(): Promise<void> {
     const online = () => this.#retry?.();
     window.addEventListener("online", online, { signal: this.#end.signal });
-    let cursor: string | undefined;
-    let failures = 0;
     while (!this.#end.signal.aborted) {
-      let reason = "the stream ended";
+      let reason: string;
       try {
-        cursor ??= await this.#start();
-        for await (const next of this.#read(cursor)) {
-          if (next.expired) {
-            cursor = undefined;
-            this.#forget();
-          } else {
-            cursor = next.cursor ?? cursor;
-            reason = next.reason ?? reason;
-          }
-          if (next.reason === undefined) failures = 0;
-        }
+        this.#cursor ??= await this.#start();
+        reason = await this.#read(this.#cursor);
       } catch (error) {
         if (this.#end.signal.aborted) return;
         if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
@@ -74,8 +66,8 @@ export class Feed {
         reason = error instanceof ApiError ? messageOf(error) : "the connection was lost";
       }
       if (this.#end.signal.aborted) return;
-      const maxMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);
-      failures += 1;
+      const maxMs = Math.min(firstPauseMs * 2 ** this.#failures, maxPauseMs);
+      this.#failures += 1;
       await this.#pause(maxMs * (0.5 + Math.random() / 2), reason);
     }
   }
@@ -95,21 +87,19 @@ export class Feed {
     return (await this.#client.get<Start>("/api/start", query, this.#end.signal)).after;
   }
 
-  async *#read(after: string): AsyncGenerator<{
-    readonly cursor?: string | undefined;
-    readonly expired?: boolean;
-    readonly reason?: string;
-  }> {
+  /** Reads the stream behind the cursor. Resolves with why it ended. */
+  async #read(after: string): Promise<string> {
     const connection = new AbortController();
     const signal = AbortSignal.any([connection.signal, this.#end.signal]);
     const response = await this.#client.stream(eventsQuery, { after }, this.#account, signal);
     this.connection.set({ state: "live" });
-    yield {};
+    this.#failures = 0;
+    let reason = "the stream ended";
     for await (const { data, errors } of deliveries<EventData>(response, connection)) {
       if (data) {
         const row = rowOf(data);
         this.#add(row);
-        yield { cursor: row.cursor };
+        this.#cursor = row.cursor;
         continue;
       }
       const [error] = errors ?? [];
@@ -117,9 +107,13 @@ export class Feed {
       if (code === "UNAUTHENTICATED" || code === "FORBIDDEN") {
         throw new ApiError(code === "FORBIDDEN" ? 403 : 401, error?.message ?? "refused");
       }
-      if (code === "CURSOR_EXPIRED") yield { expired: true, reason: "" };
-      else yield { cursor: resumeCursor, reason: error?.message ?? "the stream ended" };
+      if (code === "CURSOR_EXPIRED") this.#forget();
+      else {
+        this.#cursor = resumeCursor ?? this.#cursor;
+        reason = error?.message ?? reason;
+      }
     }
+    return reason;
   }
 
   async #pause(ms: number, reason: string): Promise<void> {
@@ -158,6 +152,7 @@ export class Feed {
 
   /** Drops all rows: the log was lost, or no longer has the events after the cursor. */
   #forget(): void {
+    this.#cursor = undefined;
     this.#waiting = [];
     this.held.set({ ...this.held.value, rows: [], restarted: true });
   }

@@ -7,8 +7,6 @@ interface KindTexts {
   readonly subject: string;
   /** States by which they are listed. */
   readonly states: readonly string[];
-  /** Title of a dead letter. */
-  readonly callback: string;
   /** Path segment of the sandbox's endpoint, and the prefix of new external ids. */
   readonly resource: Resource;
   readonly idPrefix: string;
@@ -22,7 +20,6 @@ export const kindTexts: Readonly<Record<KindName, KindTexts>> = {
       ...["needs_operator", "unknown", "pending", "authorized", "paid", "failed"],
       ...["cancelled", "partially_refunded", "refunded"],
     ],
-    callback: "Payment callback",
     resource: "payments",
     idPrefix: "order",
   },
@@ -30,7 +27,6 @@ export const kindTexts: Readonly<Record<KindName, KindTexts>> = {
     lookup: "Looks the payout up",
     subject: "transaction",
     states: ["needs_operator", "unknown", "pending", "paid", "failed"],
-    callback: "Payout callback",
     resource: "payouts",
     idPrefix: "payout",
   },

@@ -1,8 +1,6 @@
 import type { Ledger } from "./ledger.ts";
 import type { PaymentRecord, PayoutRecord } from "./records.ts";
 
-export type LedgerView = ReturnType<typeof ledgerView>;
-
 /** The content of the sandbox's ledger, without card numbers and tokens. */
 export function ledgerView(ledger: Ledger) {
   return {
