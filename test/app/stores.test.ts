@@ -96,7 +96,7 @@ test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => 
   await until(async () => (await begin("probe")) && records.length > 0);
   await redis.command("CONFIG", "SET", "maxmemory", "1");
   await assert.rejects(begin("order"), { code: "UNAVAILABLE" });
-  const told = records.find(({ state }) => state === "alone");
+  const told = records.findLast(({ state }) => state === "alone");
   assert.match(String(told?.msg), /^cannot write to Redis about calls that move money: /);
   assert.match(String(told?.reason), /^the store is out of reach: .*OOM/);
 });
@@ -196,7 +196,7 @@ test("state that gets another layout under a running gateway is not used", {
   });
   assert.deepEqual(await server.command("KEYS", "*record*"), before);
   await until(async () => stores.redisHealth?.().status === "away");
-  const { reason } = records.find(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
+  const { reason } = records.findLast(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
   assert.match(String(reason), /its state is in layout 99, and this gateway reads layout 5 alone/);
 });
 

@@ -26,7 +26,7 @@ import { edges, watch } from "./watches.ts";
 after(killSpawned);
 
 test("readiness and health report a shutdown first, and calls are served for SHUTDOWN_DELAY", async () => {
-  const gateway = spawnCli(["serve"], { ...freePorts, SHUTDOWN_DELAY: "2s" });
+  const gateway = spawnCli(["serve"], { ...freePorts, SHUTDOWN_DELAY: "5s" });
   const { admin = "", public: publicUrl = "", rpc = "" } = await gateway.ready;
   const health = grpcJsClient(Health, Number(new URL(rpc).port));
   const { watch } = health as never as {

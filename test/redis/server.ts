@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
@@ -148,22 +148,31 @@ export async function commandOn(
 }
 
 /**
- * A port that was free just now, below the ephemeral ports of the kernel: a server that restarts
- * there finds it free, whatever runs beside it.
+ * A port that was free just now, below the ephemeral ports of the kernel, and that no other process
+ * of the tests gets as long as this one lives: a server that restarts there finds it free, whatever
+ * runs beside it.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000);
-    const server = createServer().listen(port, "127.0.0.1");
-    try {
-      await once(server, "listening");
-    } catch {
-      continue;
-    }
+    // Linux frees a name without a file when its process ends.
+    const claim = process.platform === "linux" ? `\0payments-gateway:test-port:${port}` : undefined;
+    if (claim !== undefined && !(await listens(createServer().unref(), claim))) continue;
+    const server = createServer();
+    if (!(await listens(server, port))) continue;
     server.close();
     await once(server, "close");
     return port;
   }
+}
+
+async function listens(server: Server, address: string | number): Promise<boolean> {
+  if (typeof address === "string") server.listen(address);
+  else server.listen(address, "127.0.0.1");
+  return once(server, "listening").then(
+    () => true,
+    () => false,
+  );
 }
 
 /**

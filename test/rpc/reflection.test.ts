@@ -253,7 +253,7 @@ test("questions of more than 64 KiB on one stream end it with RESOURCE_EXHAUSTED
 });
 
 test("a stream without an end by its client ends with UNAVAILABLE", async () => {
-  await using started = await start({}, { identify, limits: { openStreamMs: 100 } });
+  await using started = await start({}, { identify, limits: { openStreamMs: 1_500 } });
   const client = createClient(ServerReflection, started.transport("grpc", "2"));
   const never = Promise.withResolvers<void>();
   async function* requests() {

@@ -39,12 +39,26 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       ...options,
     });
 
-  /** Replicas of one account. */
-  function replicasOf(t: TestContext, count: number, options: Partial<RedisBucketOptions>) {
+  /** Replicas of one account, on a virtual clock: a busy machine does not matter. */
+  function replicasOf(t: TestContext, count: number, options: Partial<RedisBucketOptions> = {}) {
+    const clock = new VirtualClock();
+    const shared = { client: redisOn(clock, redis.client, 1), clock };
     const keys = accountKeys("test", randomUUID());
-    const replicas = Array.from({ length: count }, () => create({ keys, ...options }));
-    t.after(() => Promise.all(replicas.map((replica) => replica.close())));
-    return { keys, replicas };
+    const replicas = Array.from({ length: count }, () => create({ ...shared, keys, ...options }));
+    t.after(() => clock.runUntil(Promise.all(replicas.map((replica) => replica.close()))));
+    const [first, second] = replicas as [QueuedBucket, QueuedBucket];
+    return {
+      ...{ clock, key: keys.bucket, replicas, first, second },
+      took: (bucket: TokenBucket) => clock.runUntil(take(bucket)),
+      /** Lets time pass until it is so. */
+      async until(isSo: () => boolean | Promise<boolean>) {
+        let ms = 0;
+        do {
+          assert.ok((ms += 10) < 10_000, `in vain: ${isSo}`);
+          await clock.run(10);
+        } while (!(await isSo()));
+      },
+    };
   }
 
   testTokenBucket("the Redis bucket", (clock, options) =>
@@ -54,97 +68,102 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
   describe("replicas of one account", { concurrency: true }, () => {
     it("learn the limit from each other's answers, in a cluster too", async (t) => {
       const { client } = closing(t, await connected(cluster.url));
-      const { replicas } = replicasOf(t, 2, { client, initialLimit: 10 });
-      const [one, other] = replicas as [QueuedBucket, QueuedBucket];
+      const keys = accountKeys("test", randomUUID());
+      const [one, other] = [create({ client, keys }), create({ client, keys })];
+      t.after(() => Promise.all([one.close(), other.close()]));
       (await take(one)).observe({ limit: "20", remaining: "3", reset: "1" });
       await until(async () => other.status().limit === 20);
     });
 
     it("give up their place when the last waiting caller leaves", async (t) => {
-      const { keys, replicas } = replicasOf(t, 1, { initialLimit: 1 });
-      await take(replicas[0]!);
+      const { key, first, took, ...given } = replicasOf(t, 1, { initialLimit: 1 });
+      await took(first);
       const caller = new AbortController();
-      const waiting = take(replicas[0]!, "read", caller.signal);
+      const waiting = take(first, "read", caller.signal);
       const waits = async () =>
-        Object.values((await stateOf(keys.bucket)).replicas)[0]!.callers.read["s:"] !== undefined;
-      await until(waits);
+        Object.values((await stateOf(key)).replicas)[0]!.callers.read["s:"] !== undefined;
+      await given.until(waits);
       caller.abort();
       await assert.rejects(waiting, { code: "CANCELLED" });
-      await until(async () => !(await waits()));
+      await given.until(async () => !(await waits()));
+      assert.ok(given.clock.now() < 500, "not only once it could be served");
     });
 
     it("pass on the token of a caller that leaves during the request to Redis", async (t) => {
-      const { replicas } = replicasOf(t, 1, { initialLimit: 1, maxWaitMs: 0 });
-      await take(replicas[0]!).then((permit) => permit.release());
+      const { first, took } = replicasOf(t, 1, { initialLimit: 1, maxWaitMs: 0 });
+      (await took(first)).release();
       const caller = new AbortController();
-      const left = take(replicas[0]!, "read", caller.signal);
+      const left = take(first, "read", caller.signal);
       await Promise.resolve();
       caller.abort();
       await assert.rejects(left, { code: "CANCELLED" });
-      await take(replicas[0]!);
+      await took(first);
     });
 
     it("have no more than 256 callers in line together, however many wait", async (t) => {
-      const { keys, replicas } = replicasOf(t, 2, { initialLimit: 20, maxWaitMs: 60_000 });
+      const options = { initialLimit: 20, maxWaitMs: 60_000 };
+      const { key, replicas, first, took, ...given } = replicasOf(t, 2, options);
       const inLine = async () => {
-        const known = Object.values((await stateOf(keys.bucket)).replicas);
+        const known = Object.values((await stateOf(key)).replicas);
         return known
           .map(({ callers }) => Object.keys(callers.read).length)
           .toSorted((a, b) => a - b);
       };
-      await until(async () => (await inLine()).length === 2);
+      await given.until(async () => (await inLine()).length === 2);
       // Both hear of each other.
-      await Promise.all(replicas.map((replica) => take(replica)));
+      for (const replica of replicas) await took(replica);
       const gone = new AbortController();
       const { signal } = gone;
-      const waiting = Array.from({ length: 300 }, (_, at) =>
-        replicas[0]!.take({ priority: "read", signal, caller: { name: `caller ${at}` } }),
+      const calls = Array.from({ length: 300 }, (_, at) =>
+        first.take({ priority: "read", signal, caller: { name: `caller ${at}` } }),
       );
-      await until(async () => (await inLine())[1] === 128);
+      const waiting = Promise.allSettled(calls);
+      await given.until(async () => (await inLine())[1] === 128);
       gone.abort();
-      await Promise.allSettled(waiting);
+      await waiting;
     });
 
     it("go on when the server's clock is set back", async (t) => {
-      const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2 });
-      for (let calls = 0; calls < 2; calls++) await take(replicas[0]!);
-      await redis.client.eval(AHEAD, 1, keys.bucket, 3_600_000);
-      const since = performance.now();
-      for (let calls = 0; calls < 2; calls++) await take(replicas[0]!);
-      assert.ok(performance.now() - since >= 900, "what was taken still counts");
+      const { key, clock, first, took } = replicasOf(t, 1, { initialLimit: 2 });
+      for (let calls = 0; calls < 2; calls++) await took(first);
+      await redis.client.eval(AHEAD, 1, key, 3_600_000);
+      const since = clock.now();
+      for (let calls = 0; calls < 2; calls++) await took(first);
+      assert.ok(clock.now() - since >= 900, "what was taken still counts");
     });
 
     it("follow newer answers after Redis lost its data", async (t) => {
-      const { keys, replicas } = replicasOf(t, 1, { initialLimit: 100 });
-      const old = await Promise.all(Array.from({ length: 50 }, () => take(replicas[0]!)));
-      await redis.client.del(keys.bucket);
-      const permit = await take(replicas[0]!);
+      const { key, clock, first, took, ...given } = replicasOf(t, 1, { initialLimit: 100 });
+      const calls = Array.from({ length: 50 }, () => take(first));
+      const old = await clock.runUntil(Promise.all(calls));
+      await redis.client.del(key);
+      const permit = await took(first);
       old.at(-1)!.observe({ limit: "90", remaining: "50", reset: "1" });
       old.at(-2)!.release();
       permit.observe({ limit: "80", remaining: "79", reset: "1" });
-      await until(async () => replicas[0]!.status().limit === 80);
+      await given.until(() => first.status().limit === 80);
     });
 
     it("begin anew, without tokens, when the state in Redis is damaged", async (t) => {
       for (const damaged of ["", "damaged", "\x93\x01"]) {
         const changes: BudgetSource[] = [];
         const report = reportOf((source) => changes.push(source));
-        const { keys, replicas } = replicasOf(t, 1, { initialLimit: 2, report });
-        await take(replicas[0]!);
-        await redis.client.set(keys.bucket, damaged);
-        const since = performance.now();
-        await take(replicas[0]!);
-        assert.ok(performance.now() - since >= 400, "all that may have been taken counts");
+        const { key, clock, first, took } = replicasOf(t, 1, { initialLimit: 2, report });
+        await took(first);
+        await redis.client.set(key, damaged);
+        const since = clock.now();
+        await took(first);
+        assert.ok(clock.now() - since >= 400, "all that may have been taken counts");
         assert.deepEqual(changes, []);
       }
     });
 
     it("keep one key, which expires when it is not used", async (t) => {
-      const { keys, replicas } = replicasOf(t, 2, {});
-      await Promise.all(replicas.map((replica) => take(replica)));
-      const account = keys.bucket.slice(0, keys.bucket.lastIndexOf(":"));
-      assert.deepEqual(await redis.client.keys(`${account}*`), [keys.bucket]);
-      const seconds = await redis.client.ttl(keys.bucket);
+      const { key, replicas, took } = replicasOf(t, 2);
+      for (const replica of replicas) await took(replica);
+      const account = key.slice(0, key.lastIndexOf(":"));
+      assert.deepEqual(await redis.client.keys(`${account}*`), [key]);
+      const seconds = await redis.client.ttl(key);
       assert.ok(seconds > 3_600 && seconds <= 86_400, `${seconds} s`);
     });
   });
