@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Deadline of a call or a process that a test waits for, in milliseconds. */
-export const timeoutMs = 20_000;
+export const timeoutMs = 60_000;
 
 /**
  * Options of a call that is aborted after `timeoutMs`. A client's own deadline timer would outlive

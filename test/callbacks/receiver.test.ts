@@ -44,7 +44,7 @@ const someSignature = `X-Service-Signature: ${"A".repeat(27)}=`;
 const history = (log: Ledger, externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
   log.history("shop", kind, externalId, 100);
 
-describe("the callback receiver", { timeout: 30_000 }, () => {
+describe("the callback receiver", () => {
   it("answers 200 to a signed payment callback once it is stored", async () => {
     await using receiver = await startReceiver();
     const { status, headers, text } = await receiver.send(signed(success));

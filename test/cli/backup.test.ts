@@ -8,7 +8,7 @@ import { openLog } from "../ledger/sqlite/rig.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 
-describe("payments-gateway backup", { timeout: 120_000 }, () => {
+describe("payments-gateway backup", () => {
   it("copies a database that a gateway is writing to, and the copy can be restored", async (t) => {
     const path = directory(t);
     const file = join(path, "copy.sqlite");

@@ -214,7 +214,6 @@ test("a certificate that expires is reported", () => {
 
 test("durability, missing replicas and forbidden commands of Redis are reported", {
   skip: withoutRedis,
-  timeout: 60_000,
 }, async (t) => {
   const server = await startRedis();
   t.after(() => server.close());

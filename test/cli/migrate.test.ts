@@ -16,7 +16,7 @@ import { startRedis, withoutRedis } from "../redis/server.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 
-describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, () => {
+describe("payments-gateway migrate", { skip: withoutRedis }, () => {
   const redis = ofSuite(startRedis);
 
   const { signal } = new AbortController();

@@ -33,7 +33,7 @@ export async function run(
   const leave = () => gone.abort(new Error(`ended by ${args.join(" ")}`));
   resident.once("exit", leave);
   resident.send({ args, env, input } satisfies Asked);
-  const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(2 * timeoutMs)]);
+  const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(timeoutMs)]);
   try {
     const [said] = (await once(resident, "message", { signal })) as [Ran];
     idle.push(resident);

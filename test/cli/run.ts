@@ -33,12 +33,12 @@ export async function ended(child: ChildProcess): Promise<Ran> {
   return { code, out, err };
 }
 
-/** Like `run`, but does not wait for the end. The process is killed after 2 * `timeoutMs`. */
+/** Like `run`, but does not wait for the end. The process is killed after `timeoutMs`. */
 export function start(args: readonly string[], { env = {} }: RunOptions = {}): ChildProcess {
   const child = spawn(process.execPath, [commandLine, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ["pipe", "pipe", "pipe"],
-    timeout: timeoutMs * 2,
+    timeout: timeoutMs,
     killSignal: "SIGKILL",
   });
   child.stdin?.on("error", () => {});

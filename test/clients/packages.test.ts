@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
-import { timeoutMs } from "../until.ts";
 
 const root = join(import.meta.dirname, "../..");
 const exec = promisify(execFile);
@@ -59,7 +58,7 @@ console.log(
 );
 `;
 
-describe("the client packages in an empty project", { timeout: 4 * timeoutMs }, () => {
+describe("the client packages in an empty project", () => {
   let project: string;
   before(async () => {
     project = await mkdtemp(join(tmpdir(), "packages-"));

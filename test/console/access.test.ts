@@ -282,7 +282,7 @@ test("the page is one document, and its policy forbids anything from elsewhere",
   assert.doesNotMatch(html, /<(?:script|link|img|iframe)[^>]+(?:src|href)="(?!data:)/);
 });
 
-describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
+describe("signing in", { skip: withoutChromium }, () => {
   const browser = browserForTests();
   const refused = /status of 40[13]/;
 

@@ -8,7 +8,7 @@ import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { browserForTests, goTo, live, rowsOf } from "./chromium.ts";
 
-describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 }, () => {
+describe("the console's appearance", { skip: withoutChromium }, () => {
   const browser = browserForTests();
   const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "60s" }));
 

@@ -16,8 +16,6 @@ import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 
-const timeout = 90_000;
-
 const hash = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
 /** A callback whose payment_id does not contain the external_id that the page is searched for. */
 const told = (externalId: string, status?: string) => {
@@ -25,7 +23,7 @@ const told = (externalId: string, status?: string) => {
   return { ...rest, details: { ...details, payment_id: hash(externalId) } };
 };
 
-describe("the console's stream of events", { skip: withoutChromium, timeout }, () => {
+describe("the console's stream of events", { skip: withoutChromium }, () => {
   const browser = browserForTests();
   const gateway = ofSuite(startTestGateway);
 
@@ -270,7 +268,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
   });
 });
 
-describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeout }, () => {
+describe("the console on Redis", { skip: withoutChromium || withoutRedis }, () => {
   const browser = browserForTests();
   const prefix = `console-${randomUUID()}`;
   let redis: RedisServer;

@@ -11,9 +11,7 @@ import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { browserForTests, goTo, live, rowsOf } from "./chromium.ts";
 
-const timeout = 90_000;
-
-describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, () => {
+describe("the console of a fresh gateway", { skip: withoutChromium }, () => {
   const browser = browserForTests();
   const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "500ms" }));
 

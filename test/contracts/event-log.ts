@@ -10,7 +10,7 @@ import { type EventLogHarness, LogRig } from "./event-log/rig.ts";
  * same on all of them, and tested once: test/ledger/decisions.test.ts.
  */
 export function eventLogContract(name: string, create: () => Promise<EventLogHarness>): void {
-  describe(`event log contract: ${name}`, { timeout: 120_000 }, () => {
+  describe(`event log contract: ${name}`, () => {
     const rig = new LogRig();
     beforeEach(() => rig.begin(create));
     afterEach(() => rig.end());

@@ -30,7 +30,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
   const marksOf = async (store: Ledger) =>
     (await store.known(account, EventKind.PAYMENT, "order")).marks;
 
-  describe(`${name} as an intent store`, { concurrency: true, timeout: 120_000 }, () => {
+  describe(`${name} as an intent store`, { concurrency: true }, () => {
     it("records an intent for all replicas before it permits the call", async (t) => {
       const [a, b] = await stores(t);
       const { given: _, ...intent } = started(await a.begin(account, newCall()));

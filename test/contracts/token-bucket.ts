@@ -55,7 +55,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
     assert.ok(at >= dueMs && at <= dueMs + lateMs, `at ${at} ms, and due at ${dueMs} ms`);
   }
 
-  describe(`${name} as a token bucket`, { timeout: 60_000 }, () => {
+  describe(`${name} as a token bucket`, () => {
     describe("tokens", () => {
       it("are granted at once up to the limit, and come back a second and a margin later", async (t) => {
         const { clock, grantsOf } = begin(t, { initialLimit: 5, maxWaitMs: 0 });

@@ -88,7 +88,7 @@ describe("the Dockerfile", () => {
     const [, ...args] = JSON.parse(command) as string[];
     const probe = (address: string) =>
       promisify(execFile)(process.execPath, args, {
-        timeout: 10_000,
+        timeout: 60_000,
         env: { ...process.env, ADMIN_ADDR: address },
       });
     // Nothing listens on port 1: the probe must end with 1.

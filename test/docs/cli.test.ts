@@ -15,9 +15,7 @@ import { timeoutMs } from "../until.ts";
 import { stepsOf } from "./command-lines.ts";
 import { codeBlocks } from "./markdown.ts";
 
-test("the page of the command line shows what its commands print", {
-  timeout: 6 * timeoutMs,
-}, async (t) => {
+test("the page of the command line shows what its commands print", async (t) => {
   const shell = await openShell(t);
   const blocks = (await codeBlocks("docs/cli.md")).filter(({ lang }) => !lang);
   const steps = blocks.flatMap(({ text }) => stepsOf(text));
@@ -136,7 +134,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
         env,
         detached: true,
         stdio: ["ignore", "pipe", "inherit"],
-        timeout: 4 * timeoutMs,
+        timeout: timeoutMs,
       });
       begun.push(child);
       let printed = "";

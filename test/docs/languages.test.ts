@@ -27,7 +27,7 @@ const [build, generate, direct, older] = blocks
   .filter(({ lang }) => lang === "sh")
   .map(({ text }) => text);
 
-describe("the commands for other languages, in a clone", { timeout: 2 * timeoutMs }, () => {
+describe("the commands for other languages, in a clone", () => {
   it("build the contract with buf", () => run(build));
 
   it("generate code with buf, without the validation rules", { skip }, () => {

@@ -11,7 +11,7 @@ import { codeBlocks, root } from "./markdown.ts";
 
 const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "1s" }));
 
-it("the README's tour does what it shows", { timeout: 4 * timeoutMs }, async () => {
+it("the README's tour does what it shows", async () => {
   const blocks = await codeBlocks("README.md");
   const watchers: Promise<Ran>[] = [];
   let ran = 0;

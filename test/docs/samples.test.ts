@@ -104,7 +104,7 @@ describe("the samples that pages show", () => {
   });
 
   for (const page of shown) {
-    it(`of ${page} do what they show, against a gateway`, { timeout: 4 * timeoutMs }, async () => {
+    it(`of ${page} do what they show, against a gateway`, async () => {
       const blocks = await codeBlocks(page);
       for (const { lang, text } of blocks) if (lang === "graphql") await query(text);
       const programs = blocks.filter(({ lang }) => lang === "ts" || lang === "tsx");

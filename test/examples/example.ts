@@ -15,7 +15,7 @@ export function startExample(file: string, args: readonly string[], env: NodeJS.
   const child = spawn(file, args, {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: 2 * timeoutMs,
+    timeout: timeoutMs,
   });
   running.add(child);
   const lines: string[] = [];

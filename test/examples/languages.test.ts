@@ -118,7 +118,7 @@ const languages: readonly Language[] = [
 
 for (const { name, packages, isThere, build } of languages) {
   const skip = isThere() ? false : `its tools are not there: apt-get install ${packages}`;
-  describe(`the ${name} example`, { skip, timeout: 240_000 }, () => {
+  describe(`the ${name} example`, { skip }, () => {
     const folder = freshDirectory();
     let command: Command;
     let sandbox: Sandbox;

@@ -11,7 +11,7 @@ import { killSpawned } from "./spawn.ts";
 /** Times that the gateway is killed: 100 in the long form, `npm run faults`. */
 const kills = process.env.FAULTS === "long" ? 100 : 1;
 
-describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
+describe("a gateway on DATA_DIR", () => {
   const directory = freshDirectory();
   let upstream: MoneyUpstream;
   before(async () => {

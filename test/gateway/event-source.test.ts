@@ -72,7 +72,6 @@ async function broken({ gateway, proxy }: Started, seen: () => number): Promise<
 }
 
 test("EventSources of a browser, by GraphQL and plain, see every event once over broken connections", {
-  timeout: 90_000,
   skip: withoutChromium,
 }, async (t) => {
   const page = createServer((_, response) => {

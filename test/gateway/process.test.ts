@@ -50,9 +50,7 @@ test("prints ready at any log level, and exits 0 on SIGINT", async () => {
   assert.equal(gateway.lines.length, 1);
 });
 
-test("a warning of Node's that nobody reads does not end the process", {
-  timeout: timeoutMs,
-}, async () => {
+test("a warning of Node's that nobody reads does not end the process", async () => {
   const warn = 'process.emitWarning(""),setTimeout(console.log,20,"warned")';
   const hook = encodeURIComponent(`process.on("SIGUSR2",()=>{${warn}})`);
   const env = { ...freePorts, NODE_OPTIONS: `--import=data:text/javascript,${hook}` };

@@ -13,7 +13,7 @@ interface Readiness {
   readonly details?: { readonly redis?: { readonly status: string; readonly since?: string } };
 }
 
-describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
+describe("an outage of Redis", { skip: withoutRedis }, () => {
   after(killSpawned);
 
   it("is logged once, shown by /readyz and metrics, and keeps no payment without a key from its way", async (t) => {

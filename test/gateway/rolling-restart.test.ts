@@ -12,7 +12,7 @@ import { killSpawned } from "./spawn.ts";
 
 const skip = [withoutRedis, withoutHaproxy].filter(Boolean).join("; ") || false;
 
-describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
+describe("two gateways behind HAProxy", { skip }, () => {
   let redis: RedisServer;
   let upstream: MoneyUpstream;
   let replicas: Serving[];

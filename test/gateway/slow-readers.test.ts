@@ -137,7 +137,7 @@ function core() {
   };
 }
 
-describe("a slow reader", { concurrency: true, timeout: 60_000 }, () => {
+describe("a slow reader", { concurrency: true }, () => {
   for (const [transport, open] of Object.entries(transports)) {
     it(`by ${transport} is cut, and counted`, async (t) => {
       const { cases, stalled, fail, cuts } = core();

@@ -21,7 +21,7 @@ import { closing, ofSuite } from "../of-suite.ts";
 import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
-import { timeoutMs, until } from "../until.ts";
+import { until } from "../until.ts";
 
 const files = scratch();
 const fixture = (name: string) =>
@@ -138,9 +138,7 @@ test("new connections get a renewed certificate, open ones continue, and an inva
   await watch.return?.();
 });
 
-test("the log says why a client's handshake failed, and nothing of one that just leaves", {
-  timeout: 2 * timeoutMs,
-}, async (t) => {
+test("the log says why a client's handshake failed, and nothing of one that just leaves", async (t) => {
   const { log, records } = logRecords("warn");
   const gateway = closing(t, await startTestGateway(mutual("ca-one"), {}, log));
   records.length = 0;

@@ -7,7 +7,7 @@ import { schema } from "../../src/graphql/schema/schema.ts";
 import { newPage, withoutChromium } from "../chromium.ts";
 import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs, until } from "../until.ts";
+import { until } from "../until.ts";
 import { type Served, serve } from "./serve.ts";
 
 test("the documents that GraphiQL opens with are valid, and select state instead of status", () => {
@@ -39,11 +39,9 @@ test("GraphiQL's page is loaded only when a browser opens it", async (t) => {
 
 test("GraphiQL opens with Pay, LookItUp and Watch, which run in this order and show something", {
   skip: withoutChromium,
-  timeout: 4 * timeoutMs,
 }, async (t) => {
   const gateway = closing(t, await startTestGateway());
   const page = await newPage(t, { viewport: { width: 1_280, height: 800 } });
-  page.setDefaultTimeout(2 * timeoutMs);
   await page.goto(`${gateway.publicUrl}/graphql`);
   await page.getByText("mutation Pay").first().waitFor();
   const tabs = await page.getByRole("tab").allInnerTexts();

@@ -15,7 +15,7 @@ import { socketClient } from "../graphql/socket.ts";
 import { closing } from "../of-suite.ts";
 import { getPaymentPath, known, type Started, start, wires } from "../rpc/start.ts";
 import { startBefore, startTestGateway } from "../start.ts";
-import { timeoutMs, until } from "../until.ts";
+import { until } from "../until.ts";
 import { recordCuts } from "./cuts.ts";
 
 /** The RPC edge with a limit of two calls, which wait for `release`; watches wait for `events`. */
@@ -246,9 +246,7 @@ test("an overloaded gateway still answers callbacks, health checks and operators
   assert.equal((await slow).payment?.details?.paymentId, "p");
 });
 
-test("MAX_BUFFERED_BYTES bounds the bodies of all callers together", {
-  timeout: timeoutMs,
-}, async (t) => {
+test("MAX_BUFFERED_BYTES bounds the bodies of all callers together", async (t) => {
   const mebibyte = 1024 * 1024;
   const gateway = closing(t, await startTestGateway({ MAX_BUFFERED_BYTES: `${8 * mebibyte}` }));
   const answers = Array.from({ length: 9 }, () => {

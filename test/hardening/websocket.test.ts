@@ -59,7 +59,7 @@ test("a client that resets a refused upgrade does not end the process", async (t
   await neighboursServed(t, attacked);
 });
 
-test("a client cannot keep the connection of a refused upgrade", { timeout: 20_000 }, async (t) => {
+test("a client cannot keep the connection of a refused upgrade", async (t) => {
   const attacked = await rig(t);
   const closed = once(attacked.served.server, "connection").then(([socket]) =>
     once(socket, "close"),
@@ -70,7 +70,7 @@ test("a client cannot keep the connection of a refused upgrade", { timeout: 20_0
   await closed;
 });
 
-test("an upgrade during a drain is refused", { timeout: 20_000 }, async (t) => {
+test("an upgrade during a drain is refused", async (t) => {
   const attacked = await rig(t);
   await attacked.served.closeWebSockets();
   const [answer] = await once(refusedUpgrade(t, attacked.served, "/graphql"), "data");

@@ -33,7 +33,7 @@ test("a watch that cannot begin while its account is closed ends no process", as
   await new Promise(setImmediate);
 });
 
-test("a watch that failed leaves the next one to its followers", { timeout: 10_000 }, async () => {
+test("a watch that failed leaves the next one to its followers", async () => {
   const { account, watches } = watched();
   const first = account.follow(topic, follower);
   watches[0]?.listener.fail(new Error("away"));

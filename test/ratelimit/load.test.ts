@@ -116,7 +116,6 @@ for (const [name, model] of Object.entries(models)) {
 
 describe("replicas that share a budget through Redis, at 5 times the limit,", {
   skip: withoutRedis,
-  timeout: 120_000,
 }, () => {
   const server = ofSuite(startRedis);
   const simulate = (about: Partial<LoadOptions> = {}) =>

@@ -269,7 +269,7 @@ it("a write that waits for a connection is judged by the primary that it then go
   assert.equal(await written, "written");
 });
 
-describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrency: true }, () => {
+describe("on a Sentinel set", { skip: withoutRedis, concurrency: true }, () => {
   async function open(t: TestContext, downAfterMs?: number) {
     const set = closing(t, await startSentinelSet([], downAfterMs));
     const join = async (minReplicas: MinReplicas): Promise<Replica> => {
@@ -318,7 +318,7 @@ describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrenc
   });
 });
 
-describe("in a cluster", { skip: withoutRedis, timeout: 120_000 }, () => {
+describe("in a cluster", { skip: withoutRedis }, () => {
   it("waits for a silent replica until most nodes know that it is down", async (t) => {
     const cluster = closing(t, await startCluster());
     const standby = closing(

@@ -17,7 +17,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { listen } from "../listen.ts";
 import { closing, ofSuite } from "../of-suite.ts";
-import { until } from "../until.ts";
+import { timeoutMs, until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { freePort, startRedis, withoutRedis } from "./server.ts";
 import { connected } from "./suite.ts";
@@ -40,7 +40,7 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
       };`;
     const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", source], {
       stdio: ["ignore", "pipe", "inherit"],
-      timeout: 30_000,
+      timeout: timeoutMs,
       killSignal: "SIGKILL",
     });
     const exit = new Promise((resolve) =>

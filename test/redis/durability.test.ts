@@ -7,7 +7,7 @@ import { startCluster } from "./cluster.ts";
 import { startRedis, withoutRedis } from "./server.ts";
 import { connected } from "./suite.ts";
 
-describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () => {
+describe("the durability warning", { skip: withoutRedis }, () => {
   const server = ofSuite(startRedis);
   const redis = ofSuite(() => connected(server.url));
 

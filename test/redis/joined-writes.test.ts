@@ -14,7 +14,6 @@ const manyCommands = 50;
 
 describe("the commands of one turn of the event loop", {
   skip: withoutRedis,
-  timeout: 60_000,
 }, () => {
   const server = ofSuite(startRedis);
   const cluster = ofSuite(startCluster);

@@ -11,8 +11,6 @@ import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, startRedis, withoutRedis } from "./server.ts";
 
-const timeout = 120_000;
-
 function connecting(t: TestContext, url: string): RedisConnector {
   const redis = closing(
     t,
@@ -33,7 +31,7 @@ function kept(t: TestContext, port: number, pauseMs: (tries: number) => number):
 const endOf = (client: Redis) => new Promise((resolve) => client.once("end", resolve));
 const answers = (client: RedisClient) => until(async () => (await client.ping()) === "PONG");
 
-describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
+describe("connections to Redis", { skip: withoutRedis }, () => {
   it("all find the new primary when the old one is killed and a Sentinel is frozen", async (t) => {
     const doomed = closing(t, await startSentinelSet());
     const all = Array.from({ length: 30 }, () => connecting(t, doomed.url));

@@ -65,7 +65,7 @@ const topologies: Readonly<Record<string, Begin>> = {
 
 const patientMs = 600_000;
 
-const options = { skip: withoutRedis, timeout: 120_000, concurrency: true };
+const options = { skip: withoutRedis, concurrency: true };
 
 describe("the link to Redis", options, () => {
   for (const [name, begin] of Object.entries(topologies)) {

@@ -267,9 +267,7 @@ test("a stream without an end by its client ends with UNAVAILABLE", async () => 
   never.resolve();
 });
 
-test("a stream ends with DEADLINE_EXCEEDED at its deadline while no question comes", {
-  timeout: 20_000,
-}, async (t) => {
+test("a stream ends with DEADLINE_EXCEEDED at its deadline while no question comes", async (t) => {
   await using started = await start();
   const session = http2.connect(started.url);
   t.after(() => session.destroy());

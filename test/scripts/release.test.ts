@@ -9,14 +9,13 @@ import { after, before, describe, it, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { serve } from "../listen.ts";
 import { directory } from "../stores/sqlite/directories.ts";
-import { timeoutMs } from "../until.ts";
 import { type Ended, root, runScript } from "./script.ts";
 
 const exec = promisify(execFile);
 const text = (...path: string[]) => readFile(join(...path), "utf8");
 const json = async (...path: string[]) => JSON.parse(await text(...path));
 
-describe("a packed release", { timeout: 4 * timeoutMs }, () => {
+describe("a packed release", () => {
   const release = directory({ after });
   before(() => pack(release, { TZ: "Asia/Tokyo" }, "022"));
 
@@ -96,7 +95,7 @@ async function pack(folder: string, env: NodeJS.ProcessEnv, umask: string): Prom
   });
 }
 
-describe("npm run audit", { timeout: 2 * timeoutMs }, () => {
+describe("npm run audit", () => {
   for (const [severity, code, words] of [
     [
       "moderate",

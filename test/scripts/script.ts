@@ -16,7 +16,7 @@ export function runScript(
   { cwd = root, env = {} }: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Ended> {
   const PATH = `${join(root, "node_modules/.bin")}:${process.env.PATH}`;
-  const options = { cwd, env: { ...process.env, PATH, ...env }, timeout: 60_000 };
+  const options = { cwd, env: { ...process.env, PATH, ...env }, timeout: 100_000 };
   return new Promise((resolve) => {
     const line = [join(root, "scripts", name), ...args];
     const child = execFile(process.execPath, line, options, (_error, stdout, stderr) =>

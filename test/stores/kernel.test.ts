@@ -47,7 +47,7 @@ const servers = {
   "a Redis cluster": startCluster,
 };
 for (const [name, startServer] of Object.entries(servers)) {
-  describe(`on ${name}`, { skip: withoutRedis, timeout: 60_000 }, () => {
+  describe(`on ${name}`, { skip: withoutRedis }, () => {
     const server = ofSuite<{ readonly url: string; close(): Promise<void> }>(startServer);
 
     testKernel(`in ${name}`, async () => {

@@ -48,9 +48,7 @@ test("a record is a line of JSON: level, time, its members in their order, the m
   }
 });
 
-test("a full disk, or a reader that has left or is stuck, ends and holds no process that logs", {
-  timeout: 20_000,
-}, async () => {
+test("a full disk, or a reader that has left or is stuck, ends and holds no process that logs", async () => {
   const file = new URL("../../src/telemetry/log.ts", import.meta.url).href;
   const program = `
     import { createLogger } from ${JSON.stringify(file)};

@@ -102,9 +102,7 @@ async function askAndStall(t: TestContext, gateway: Served) {
 const answer = create(PaymentSchema, { details: { payload: "x".repeat(256 * 1024) } });
 const getPayment = async () => create(GetPaymentResponseSchema, { payment: answer });
 
-test("a client that does not read is cut, even if it sends unsolicited pongs", {
-  timeout: 20_000,
-}, async (t) => {
+test("a client that does not read is cut, even if it sends unsolicited pongs", async (t) => {
   const { report, cut } = recordCuts();
   const options = { heartbeatMs: 200, report };
   const gateway = await serve(t, { getPayment }, options);
@@ -114,9 +112,7 @@ test("a client that does not read is cut, even if it sends unsolicited pongs", {
   await cut("unread_answer");
 });
 
-test("the client with the most unread bytes is cut when all together exceed the limit", {
-  timeout: 20_000,
-}, async (t) => {
+test("the client with the most unread bytes is cut when all together exceed the limit", async (t) => {
   const { report, cut, cuts } = recordCuts();
   const budget = createMemoryBudget(30 * 1024 * 1024);
   const intake = new Intake({ budget, admission: createAdmission({ maxCalls: undefined }) });

@@ -19,7 +19,7 @@ const durable: Settings = [
 const everything = { kinds: [] };
 const { signal } = new AbortController();
 
-describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, () => {
+describe("event log with Redis away", { skip: withoutRedis }, () => {
   const open: { close(): Promise<void> }[] = [];
   afterEach(async () => {
     while (open.length > 0) await open.pop()?.close();

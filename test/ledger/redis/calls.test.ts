@@ -144,7 +144,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
   });
 });
 
-describe("writes that replicas must hold", { skip: withoutRedis, timeout: 60_000 }, () => {
+describe("writes that replicas must hold", { skip: withoutRedis }, () => {
   const server = ofSuite(startRedis);
   const redis = ofSuite(() => connected(server.url));
 
@@ -162,7 +162,7 @@ describe("writes that replicas must hold", { skip: withoutRedis, timeout: 60_000
   });
 });
 
-describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
+describe("with Redis away", { skip: withoutRedis }, () => {
   /** The stores of two replicas. */
   function pairOn(
     t: TestContext,

@@ -12,7 +12,7 @@ import { type Replica, reader, replica } from "./rig.ts";
 
 const keys = accountKeys("test", "shop");
 
-describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 }, () => {
+describe("live delivery through Redis", { skip: withoutRedis }, () => {
   const server = ofSuite(startRedis);
   let a: Replica;
   let b: Replica;

@@ -15,7 +15,7 @@ import { reader, replica } from "./rig.ts";
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-describe("an event that this process stored", { skip: withoutRedis, timeout: 60_000 }, () => {
+describe("an event that this process stored", { skip: withoutRedis }, () => {
   const server = ofSuite(startRedis);
 
   it("is the same for readers here as in other processes, without being decrypted", async () => {

@@ -16,7 +16,6 @@ const { signal } = new AbortController();
 
 describe("an event in a log that waits for replicas", {
   skip: withoutRedis,
-  timeout: 120_000,
 }, () => {
   const set = ofSuite(startReplicated);
   beforeEach(() => set.primary.command("FLUSHALL"));
@@ -133,7 +132,7 @@ describe("an event in a log that waits for replicas", {
   });
 });
 
-describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 120_000 }, () => {
+describe("a cursor that is not in the log", { skip: withoutRedis }, () => {
   it("is refused as expired only by the primary that most Sentinels name", async (t) => {
     const set = closing(t, await startSentinelSet());
     const { log, close } = await replica(set.url);

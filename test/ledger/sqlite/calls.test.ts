@@ -23,7 +23,7 @@ testIntentStore("sqlite", async (options) => {
   return [store, store];
 });
 
-describe("intents in SQLite", { timeout: 60_000 }, () => {
+describe("intents in SQLite", () => {
   const account = "default";
   const keyed = (digest: string, externalId = digest) =>
     newCall({ externalId, key: { digest, fingerprints: ["f"] } });

@@ -13,13 +13,10 @@ import { payment, snapshotOf } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { day, openLog } from "./rig.ts";
 
-const timeout = 60_000;
 const { signal } = new AbortController();
 const everything = { kinds: [] };
 
-it("ends watches when the store's thread ends before it says what it has stored", {
-  timeout,
-}, async (t) => {
+it("ends watches when the store's thread ends before it says what it has stored", async (t) => {
   let cut = false;
   const { log, thread, close } = await openLog(directory(t), {
     startWorker(workerData) {
@@ -61,7 +58,7 @@ it("ends watches when the store's thread ends before it says what it has stored"
   assert.deepEqual(seen, ["b", "c"]);
 });
 
-it("deletes old events, and states later, but keeps dead letters", { timeout }, async (t) => {
+it("deletes old events, and states later, but keeps dead letters", async (t) => {
   let ahead = 0;
   const { log, thread, close } = await openLog(directory(t), { now: () => Date.now() + ahead });
   t.after(close);
@@ -94,7 +91,7 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
 });
 
-it("lists all dead letters but one that cannot be read, and names that", { timeout }, async (t) => {
+it("lists all dead letters but one that cannot be read, and names that", async (t) => {
   const path = directory(t);
   const first = await openLog(path);
   const ids = ["l-1", "cut", "of-a-newer-kind", "l-2"];
@@ -114,7 +111,7 @@ it("lists all dead letters but one that cannot be read, and names that", { timeo
   await assert.rejects(log.letters.deadLetter("shop", "cut"), /letter:cut cannot be read/);
 });
 
-it("leaves out an event that cannot be read, and shows all others", { timeout }, async (t) => {
+it("leaves out an event that cannot be read, and shows all others", async (t) => {
   const path = directory(t);
   const first = await openLog(path);
   const cursors: string[] = [];

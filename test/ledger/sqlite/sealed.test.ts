@@ -66,7 +66,7 @@ async function open(path: string, ...passwords: string[]) {
  * Who can read what is kept encrypted. Stores get it encrypted; of Redis, gateway/canary.test.ts shows
  * that no secret gets there.
  */
-describe("secrets that are encrypted", { timeout: 60_000 }, () => {
+describe("secrets that are encrypted", () => {
   for (const [what, isOff] of [
     ["neither card tokens nor what could not be read is stored in plain", false],
     ["the search for them finds them with sealing off", true],

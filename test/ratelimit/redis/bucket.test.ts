@@ -17,7 +17,7 @@ import { until } from "../../until.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 import { Link, redisOn } from "./virtual-redis.ts";
 
-describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
+describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
   const server = ofSuite(startRedis);
   const redis = ofSuite(() => connected(server.url));
   // Started before all tests, which it would disturb.

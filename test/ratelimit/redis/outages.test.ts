@@ -161,7 +161,7 @@ function virtual(
   };
 }
 
-describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
+describe("when Redis", { skip: withoutRedis }, () => {
   const redis = ofSuite(startRedis);
 
   /** Three replicas of one account at 5 times its limit suffer an outage on virtual time. */

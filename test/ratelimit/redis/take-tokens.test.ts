@@ -31,7 +31,7 @@ const one = { "s:": 1 };
  */
 const windowMs = 1_055;
 
-describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }, () => {
+describe("the script that takes tokens", { skip: withoutRedis }, () => {
   const server = ofSuite(startRedis);
   const redis = ofSuite(() => connected(server.url));
 

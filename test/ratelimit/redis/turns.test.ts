@@ -23,7 +23,7 @@ const bucketOptions = { reserve: 0.2, maxWaitMs: 1_500 };
 const roundTripMs = 1;
 const spaced = { spaced: true } as const;
 
-describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
+describe("callers take turns", { skip: withoutRedis }, () => {
   const server = ofSuite(startRedis);
   const redis = ofSuite(() => connected(server.url));
 

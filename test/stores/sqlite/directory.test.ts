@@ -25,7 +25,7 @@ import { addNote } from "../../../src/stores/sqlite/notes.ts";
 import { migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
 import { directory } from "./directories.ts";
 
-describe("the directory of the embedded store", { timeout: 60_000 }, () => {
+describe("the directory of the embedded store", () => {
   const refused = (
     path: string,
     message: RegExp,

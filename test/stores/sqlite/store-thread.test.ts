@@ -17,7 +17,7 @@ import { freshDirectory } from "./directories.ts";
 const program = new URL("./test-worker.ts", import.meta.url);
 const startWorker = (workerData: ThreadData) => new Worker(program, { workerData });
 
-describe("the store's thread", { timeout: 60_000 }, () => {
+describe("the store's thread", () => {
   async function open(t: TestContext) {
     const { path, remove } = freshDirectory();
     const states: (string | undefined)[] = [];
