@@ -47,15 +47,6 @@ const fileLimitMs = Number(values["file-limit"]) * 1_000;
 const runLimitMs = Number(values["run-limit"]) * 1_000;
 
 /**
- * Files whose load or rate budget goes wrong on a busy machine: only files that mostly wait run
- * beside them. For example, Redis counts as away if it answers after 250 ms.
- */
-const calm = [
-  /^test\/hardening\/(intake|overload)\.test\.ts$/,
-  /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
-];
-
-/**
  * Files that compute and measure no time. They start first and take what others leave of the
  * processors, so that no processor waits while other files do.
  */
@@ -63,7 +54,6 @@ const background = [/^test\/(exploration\/exploration|simulation\/(many|simulati
 
 /** Files that need a process of their own: most measure it or inspect what it has loaded. */
 const alone = [
-  ...calm,
   ...background,
   /^test\/(collections\/under-way|hardening\/heap|telemetry\/tracing\/tracing)\.test\.ts$/,
 ];
@@ -108,9 +98,6 @@ const sharedSeconds = 60;
 
 /** Processors that running jobs may use together: more makes Redis answer too late for its tests. */
 const processors = availableParallelism();
-
-/** Processors assumed for a file in `calm`: leaves little for other jobs. */
-const calmProcessors = availableParallelism() - 0.25;
 
 /** The work of one process. */
 interface Job {
@@ -180,10 +167,8 @@ if (values.checks) {
   await runAll([checkJob("generated")]);
   jobs.push(checkJob("static"));
 }
-// Calm files start early: later, other jobs are always running.
-const turn = ({ processors }: Job) =>
-  processors === 0 ? 0 : processors === calmProcessors ? 1 : 2;
-jobs.sort((a, b) => turn(a) - turn(b) || b.seconds - a.seconds);
+const isFirst = ({ processors }: Job) => Number(processors === 0);
+jobs.sort((a, b) => isFirst(b) - isFirst(a) || b.seconds - a.seconds);
 await runAll(jobs);
 clearTimeout(runTimer);
 if (values.record) record();
@@ -246,8 +231,7 @@ function testJob(several: readonly string[]): Job {
   const [file = "", ...more] = several;
   const { seconds, cpuSeconds } = timesOf(several);
   const isBackground = oneOf(background)(file);
-  const usual = oneOf(calm)(file) ? calmProcessors : cpuSeconds / seconds;
-  const times = { files: several, seconds, processors: isBackground ? 0 : usual };
+  const times = { files: several, seconds, processors: isBackground ? 0 : cpuSeconds / seconds };
   const timeout = `--test-timeout=${isBackground ? longTimeoutMs : testTimeoutMs}`;
   const usualHeap = oneOf(alone)(file) && !isBackground;
   const options = [...(usualHeap ? [] : heapOptions), ...testOptions, timeout];
