@@ -166,7 +166,14 @@ describe("the script that takes tokens", { skip: withoutRedis }, () => {
       return (await processorSeconds()) - before;
     };
     for (const kind of ["s", "c"]) {
-      const times = (await costOf(64, kind)) / (await costOf(8, kind));
+      // A busy machine makes some rounds dearer, and none cheaper.
+      const many: number[] = [];
+      const few: number[] = [];
+      for (let round = 0; round < 3; round++) {
+        many.push(await costOf(64, kind));
+        few.push(await costOf(8, kind));
+      }
+      const times = Math.min(...many) / Math.min(...few);
       assert.ok(times < 7, `${times} times as much for 8 times the callers`);
     }
   });
