@@ -24,7 +24,7 @@ const required = [
   "graphql",
 ];
 
-/** What the program needs besides. It is linked, since packing it all takes long. */
+/** What the program needs besides. All of these are linked, since packing them takes long. */
 const linked = ["@connectrpc/connect-node", "@types/node", "@types/react", "react", "urql"];
 
 const program = `
@@ -62,18 +62,21 @@ describe("the client packages in an empty project", () => {
   let project: string;
   before(async () => {
     project = await mkdtemp(join(tmpdir(), "packages-"));
-    const folders = ["clients/typescript", "clients/graphql"];
-    for (const name of required) folders.push(join("node_modules", name));
-    await npm(
-      root,
-      ...["pack", "--ignore-scripts", "--pack-destination", project],
-      ...folders.map((folder) => `./${folder}`),
-    );
-    const files = (await readdir(project)).map((file) => `./${file}`);
+    const ours = ["./clients/typescript", "./clients/graphql"];
+    await npm(root, "pack", "--ignore-scripts", "--pack-destination", project, ...ours);
+    const packages = (await readdir(project)).map((file) => `./${file}`);
+    for (const name of required) packages.push(join(root, "node_modules", name));
     await writeFile(join(project, "package.json"), '{"private": true, "type": "module"}');
     await writeFile(join(project, "program.ts"), program);
     // Refuses peers outside of the ranges that our packages say.
-    await npm(project, "install", "--strict-peer-deps", "--ignore-scripts", "--no-audit", ...files);
+    await npm(
+      project,
+      "install",
+      "--strict-peer-deps",
+      "--ignore-scripts",
+      "--no-audit",
+      ...packages,
+    );
     for (const name of linked) {
       await mkdir(dirname(join(project, "node_modules", name)), { recursive: true });
       await symlink(join(root, "node_modules", name), join(project, "node_modules", name));
