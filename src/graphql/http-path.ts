@@ -10,14 +10,7 @@ import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
 import { type Begun, recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
-import {
-  type Answer,
-  beginStream,
-  resultAsEvents,
-  resultTypeOf,
-  streamFormatOf,
-  takesOnlyEvents,
-} from "./transport/event-stream.ts";
+import { type Answer, beginStream, resultAsEvents } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
 import { graphqlEvents } from "./transport/stream-format.ts";
 
@@ -47,14 +40,14 @@ export function createHttpPath(edge: Edge) {
     } catch (error) {
       return { errors: [formatError(error, operation.request.acceptLanguage)] };
     }
-    const { slot } = operation.request;
+    const { slot, accepted } = operation.request;
     const { query, variables, operationName } = await paramsOf(request, body, slot, edge);
     const prepared = operations.find(query, operationName);
     const { type } = prepared;
     if (type === "mutation" && method === "GET") {
       throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
     }
-    if (type === "subscription" && !streamFormatOf(headers.accept)) {
+    if (type === "subscription" && !accepted?.streamFormat) {
       const message =
         "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
       throw new RequestError(message, "BAD_REQUEST", { status: 406 });
@@ -77,12 +70,13 @@ export function createHttpPath(edge: Edge) {
       result = { errors: errorsOf(error, formatError) };
     }
     recordError(operation, result);
+    const accepted = operation.request.accepted!;
     if (!("live" in result)) {
-      return takesOnlyEvents(headers.accept)
+      return accepted.onlyEvents
         ? resultAsEvents(result, method)
-        : encode(result, resultTypeOf(headers.accept));
+        : encode(result, accepted.resultType);
     }
-    const format = streamFormatOf(headers.accept) ?? graphqlEvents;
+    const format = accepted.streamFormat ?? graphqlEvents;
     const reconnects = method === "GET" && format === graphqlEvents;
     return beginStream({ ...result, format, reconnects });
   };

@@ -8,6 +8,7 @@ import { type Attributes, knownMethodOf } from "../telemetry/tracing/attributes.
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { codeOf, retryAfterSeconds } from "./errors.ts";
 import type { Live } from "./live.ts";
+import type { Accepted } from "./transport/accept.ts";
 
 /** What an operation is, and what its request says. */
 export interface OperationRequest {
@@ -16,6 +17,8 @@ export interface OperationRequest {
   readonly connection: "http" | "websocket";
   /** Set if it is a plain watch of `/watch`, with what its path names. Default: one of GraphQL. */
   readonly watch?: { readonly kind: KindName | undefined };
+  /** What its client takes, by HTTP. */
+  readonly accepted?: Accepted;
   /** Transport of a stream. */
   readonly streamsBy: "sse" | "multipart" | "websocket";
   readonly span: Span;

@@ -6,6 +6,7 @@ import { overloaded, turnOf } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
 import { httpOfOverload, problemOf, problemType, withoutHttp } from "./errors.ts";
 import type { Operation } from "./operation.ts";
+import { graphqlType } from "./transport/accept.ts";
 import { answerHeaders } from "./transport/headers.ts";
 import { eventStreamType, reconnectMs } from "./transport/stream-format.ts";
 
@@ -102,6 +103,3 @@ function isWatch({ method, url, headers }: IncomingMessage): boolean {
 
 /** Prefix of the watches: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
 const watchPath = "/watch/";
-
-/** The media type of GraphQL over HTTP whose status shows whether the operation was executed. */
-export const graphqlType = "application/graphql-response+json";

@@ -21,9 +21,11 @@ import {
   startOperationSpan,
   startWatchSpan,
 } from "./operation.ts";
-import { type Answer, takesParts } from "./transport/event-stream.ts";
+import { acceptedOf } from "./transport/accept.ts";
+import type { Answer } from "./transport/event-stream.ts";
 import { answerHeaders } from "./transport/headers.ts";
 import { sendAnswer } from "./transport/send.ts";
+import { multipartResults } from "./transport/stream-format.ts";
 import { createWatchPath, watchedBy } from "./transport/watch.ts";
 import { serveWebSockets } from "./transport/websocket.ts";
 
@@ -51,12 +53,13 @@ export function createGraphqlServer(options: EdgeOptions) {
   ): Promise<void> {
     const { headers: sent, method } = request;
     const requestId = requestIdOf(sent[requestIdHeader]?.toString());
-    const inParts = !watch && takesParts(sent.accept ?? "");
+    const accepted = acceptedOf(sent.accept);
+    const inParts = !watch && accepted.streamFormat === multipartResults;
     const credentials = credentialsOf(request);
     const operation = new Operation(edge, {
       ...{ requestId, connection: "http", span, slot },
       ...(watch && { watch }),
-      streamsBy: inParts ? "multipart" : "sse",
+      ...{ accepted, streamsBy: inParts ? "multipart" : "sse" },
       idempotencyKey: sent["idempotency-key"]?.toString(),
       isGet: method === "GET",
       lastEventId: sent["last-event-id"]?.toString() || undefined,

@@ -3,13 +3,12 @@ import { type TestContext, test } from "node:test";
 import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { reportTo } from "../../src/report.ts";
-import { answeredPayment } from "../core/answers.ts";
 import { until } from "../until.ts";
 import { createFeed, refusing } from "./feed.ts";
 import { serve } from "./serve.ts";
 import { socketClient } from "./socket.ts";
 
-/* `http-path.test.ts` has the log record of each request. */
+/* `http-path.test.ts` has what is recorded of each request there, failed and invalid ones too. */
 interface Ended {
   readonly type: string;
   readonly field: string;
@@ -43,16 +42,12 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
   };
 }
 
-const confirm = (id: string) =>
-  `mutation { confirmPayment(input: {externalId: "${id}"}) { __typename } }`;
+const confirm = 'mutation { confirmPayment(input: {externalId: "e"}) { __typename } }';
 
 test("each operation is recorded with its root field and the code of its error or its result", async (t) => {
   const { gateway, ended, open } = await observed(t, {
-    getOperation: () => Promise.reject(new GatewayError("NOT_FOUND", "refused")),
     listPayments: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
     async confirmPayment({ externalId }) {
-      if (externalId === "limited") throw new GatewayError("RESOURCE_EXHAUSTED", "refused");
-      if (externalId !== "lost") return answeredPayment();
       throw new GatewayError("UNKNOWN", "refused", { outcomeUnknown: { externalId } });
     },
   });
@@ -62,13 +57,7 @@ test("each operation is recorded with its root field and the code of its error o
     ["{ rateLimit { limit } __typename }", "query", "rateLimit", "OK"],
     ["{ rateLimit { limit } payments { __typename } }", "query", "several", "OK"],
     ["{ ...f } fragment f on Query { rateLimit { limit } }", "query", "rateLimit", "OK"],
-    ["{ __typename }", "query", "introspection", "OK"],
-    ['{ operation(externalId: "a", operationId: "b") { id } }', "query", "operation", "NOT_FOUND"],
-    [confirm("e"), "mutation", "confirmPayment", "OK"],
-    [confirm("limited"), "mutation", "confirmPayment", "RATE_LIMITED"],
-    [confirm("lost"), "mutation", "confirmPayment", "OUTCOME_UNKNOWN"],
-    ["{ card4111111111111111 }", "invalid", "none", "GRAPHQL_VALIDATION_FAILED"],
-    ["{", "invalid", "none", "GRAPHQL_PARSE_FAILED"],
+    [confirm, "mutation", "confirmPayment", "OUTCOME_UNKNOWN"],
   ];
   for (const [nth, [query, type, field, code]] of cases.entries()) {
     await gateway.run(query);

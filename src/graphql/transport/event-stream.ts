@@ -3,13 +3,7 @@ import type { ExecutionResult } from "graphql";
 import { GatewayError } from "../../errors.ts";
 import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
 import type { Delivery, Live } from "../live.ts";
-import { graphqlType } from "../overload.ts";
-import {
-  eventStreamType,
-  graphqlEvents,
-  multipartResults,
-  type StreamFormat,
-} from "./stream-format.ts";
+import { graphqlEvents, type StreamFormat } from "./stream-format.ts";
 
 /** What answers a request: a whole text, an event stream, or a head alone. */
 export interface Answer {
@@ -34,48 +28,6 @@ export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "conten
     "cache-control": "no-store, no-transform",
     "x-accel-buffering": "no",
   };
-}
-
-/** Whether Apollo's multipart protocol is the first stream type in an `Accept` header. */
-export function takesParts(accept: string): boolean {
-  return typesOf(accept).find(isStreamType) === multipartType;
-}
-
-/** The format of a subscription's stream; undefined if the client accepts none. */
-export function streamFormatOf(accept = "*/*"): StreamFormat<ExecutionResult> | undefined {
-  if (takesParts(accept)) return multipartResults;
-  return typesOf(accept).some((type) => eventStreamTypes.has(type)) ? graphqlEvents : undefined;
-}
-
-/** Whether a client accepts a single result in no other form than that of a stream. */
-export function takesOnlyEvents(accept = "*/*"): boolean {
-  return typesOf(accept).every((type) => type === eventStreamType || type === "text/*");
-}
-
-/** The media type of a single result: JSON, unless another type of GraphQL is accepted before it. */
-export function resultTypeOf(accept = "*/*"): string {
-  return typesOf(accept).find((type) => resultTypes.has(type)) === graphqlType
-    ? graphqlType
-    : jsonType;
-}
-
-const jsonType = "application/json";
-const resultTypes = new Set([graphqlType, jsonType, "application/*", "*/*"]);
-
-/** The media types of an `Accept` header without parameters, except for Apollo's multipart type. */
-function typesOf(accept: string): string[] {
-  return accept.split(",").map((each) => {
-    const [type = "", ...parameters] = each.split(";").map((text) => text.trim().toLowerCase());
-    const forSubscriptions = parameters.some((text) => /^subscriptionspec="?1\.0"?$/.test(text));
-    return type === "multipart/mixed" && forSubscriptions ? multipartType : type;
-  });
-}
-
-const multipartType = "multipart/mixed;subscriptionspec=1.0";
-const eventStreamTypes = new Set([eventStreamType, "text/*", "*/*"]);
-
-function isStreamType(type: string): boolean {
-  return type === multipartType || type === eventStreamType;
 }
 
 /**
