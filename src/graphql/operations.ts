@@ -99,7 +99,7 @@ export function createOperations(options: OperationsOptions) {
 }
 
 /** Records the first error of a result, if there is one. It may not be masked yet. */
-export function recordError(operation: Operation, result: unknown): void {
-  const { errors } = (result ?? {}) as { errors?: unknown };
-  if (Array.isArray(errors) && errors.length > 0) operation.failed(codeOf(errors[0]));
+export function recordError(operation: Operation, result: Begun): void {
+  const [error] = ("errors" in result && result.errors) || [];
+  if (error) operation.failed(codeOf(error));
 }

@@ -32,7 +32,7 @@ export function prepareOperation(
   const fields = rootFieldsOf(document, node);
   const isAmbiguous = type === OperationTypeNode.MUTATION && fields.size > 1;
   const compiled = compileOperation(schema, document, node, onFields);
-  const share = shareResults();
+  const resultsOf = oncePerEvent(() => new Map<string, SharedResult | null>());
   /** Undefined while unknown, and if it depends on variables. */
   let knownCost: number | undefined;
 
@@ -69,9 +69,17 @@ export function prepareOperation(
 
     /** How this subscription shares the results of events with identical ones. */
     resultOf(values: VariableValues): ResultOf {
-      return share(JSON.stringify(values.coerced), (event, context) =>
-        compiled.dataAtOnce(values, context, { event }),
-      );
+      const key = JSON.stringify(values.coerced);
+      return (event) => {
+        const results = resultsOf(event);
+        let result = results.get(key);
+        if (result === undefined) {
+          const data = compiled.dataAtOnce(values, nothing, { event });
+          result = data ? sharedResult(data, event) : null;
+          results.set(key, result);
+        }
+        return result ?? undefined;
+      };
     },
   };
 }
@@ -96,25 +104,6 @@ function sharedResult(data: object, event: Event): SharedResult {
       return encoded.get(encode) as ReturnType<typeof encode>;
     },
   };
-}
-
-/**
- * Lets the subscriptions of one document share results, each by the `key` of its variables.
- * `dataOf` is called once for each key and event, with a context that offers nothing.
- */
-function shareResults() {
-  const resultsOf = oncePerEvent(() => new Map<string, SharedResult | null>());
-  return (key: string, dataOf: (event: Event, context: object) => object | undefined): ResultOf =>
-    (event) => {
-      const results = resultsOf(event);
-      let result = results.get(key);
-      if (result === undefined) {
-        const data = dataOf(event, nothing);
-        result = data ? sharedResult(data, event) : null;
-        results.set(key, result);
-      }
-      return result ?? undefined;
-    };
 }
 
 /** A context that offers nothing: a field that needs more than the event's own data throws. */

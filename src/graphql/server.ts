@@ -13,7 +13,6 @@ import type { Span } from "../telemetry/tracing/tracing.ts";
 import { callOf } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
 import { createEdge, type EdgeOptions } from "./edge.ts";
-import { createErrorFormatter, watchSpelling } from "./errors.ts";
 import { createHttpPath } from "./http-path.ts";
 import {
   Operation,
@@ -40,10 +39,7 @@ export function createGraphqlServer(options: EdgeOptions) {
   const edge = createEdge(options);
   const { core, identify, log, tracing, corsOrigins, overload, intake, onCut } = edge;
   const answerHttp = createHttpPath(edge);
-  const watch = createWatchPath({
-    ...edge,
-    formatError: createErrorFormatter(log, watchSpelling),
-  });
+  const watch = createWatchPath(edge);
 
   /** Answers a request by what `respond` makes of it, and records the operation. */
   async function answer(

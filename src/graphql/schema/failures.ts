@@ -13,7 +13,7 @@ import { builder } from "./builder.ts";
 import { messageFields } from "./message-type.ts";
 
 /** The error types of a mutation's result. */
-export type FailureName =
+type FailureName =
   | "PaymentServiceError"
   | "RateLimitError"
   | "OutcomeUnknownError"

@@ -112,7 +112,7 @@ function isAlwaysSet(field: DescField): boolean {
 }
 
 /** The type of a message in another one, by default with all of its fields. */
-export function messageRef(desc: DescMessage): unknown {
+function messageRef(desc: DescMessage): unknown {
   if (desc.typeName === TimestampSchema.typeName) return "DateTime";
   return refs.get(desc.typeName) ?? messageType(desc);
 }

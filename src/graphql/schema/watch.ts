@@ -8,13 +8,30 @@ import { received } from "../live.ts";
 import { builder } from "./builder.ts";
 import type { ObjectType } from "./connection.ts";
 
-type SubscriptionFieldBuilder = Parameters<Parameters<typeof builder.subscriptionField>[1]>[0];
-
 /** Adds `paymentUpdated` or `payoutUpdated`. */
 export function addWatch(kind: KindName, type: ObjectType<Event>, description: string): void {
   builder.subscriptionField(`${kind}Updated`, (t) =>
     t.field({
-      ...{ description, type, nullable: false, args: watchArgs(t, kind) },
+      ...{ description, type, nullable: false },
+      args: {
+        externalId: t.arg.id({
+          description: `The ${kind}'s externalId. It need not exist yet.`,
+          required: true,
+        }),
+        after: t.arg.string({
+          description:
+            "Go on behind the event with this cursor; `earliest` begins with the oldest event that is " +
+            "kept. The header `Last-Event-ID`, which an `EventSource` " +
+            "sends by itself when it connects again, goes before it.",
+        }),
+        untilFinal: t.arg.boolean({
+          description:
+            "End the stream after the first event with `final: true` of an operation that pays, once no " +
+            "call for the externalId is open, and after a `callOutcome` of NOT_DONE or NEEDS_OPERATOR. A " +
+            "refund, cancellation or look-up does not end it.",
+          defaultValue: false,
+        }),
+      },
       subscribe: (_, { externalId, untilFinal, after }, context) => {
         const start = startInit(context.operation.request.lastEventId ?? after);
         const init = { externalId, untilFinal: untilFinal ?? false, ...start };
@@ -44,28 +61,6 @@ export const watches: Readonly<Record<KindName, (init: WatchInit) => OpenStream>
     return (core, call) => core.watchPayout(request, call);
   },
 };
-
-function watchArgs(t: SubscriptionFieldBuilder, what: KindName) {
-  return {
-    externalId: t.arg.id({
-      description: `The ${what}'s externalId. It need not exist yet.`,
-      required: true,
-    }),
-    after: t.arg.string({
-      description:
-        "Go on behind the event with this cursor; `earliest` begins with the oldest event that is " +
-        "kept. The header `Last-Event-ID`, which an `EventSource` " +
-        "sends by itself when it connects again, goes before it.",
-    }),
-    untilFinal: t.arg.boolean({
-      description:
-        "End the stream after the first event with `final: true` of an operation that pays, once no " +
-        "call for the externalId is open, and after a `callOutcome` of NOT_DONE or NEEDS_OPERATOR. A " +
-        "refund, cancellation or look-up does not end it.",
-      defaultValue: false,
-    }),
-  };
-}
 
 /** Where a watch starts, for its request: `earliest` is `fromStart` there, and no cursor. */
 export function startInit(after: string | null | undefined) {

@@ -5,7 +5,7 @@ import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
 import { createContext, createLive, type OpenStream } from "../context.ts";
 import type { Edge } from "../edge.ts";
-import { codeOf, problemOf, problemType } from "../errors.ts";
+import { codeOf, createErrorFormatter, problemOf, problemType, watchSpelling } from "../errors.ts";
 import type { Delivery } from "../live.ts";
 import type { Operation } from "../operation.ts";
 import { startInit, watches } from "../schema/watch.ts";
@@ -32,17 +32,15 @@ export function watchedBy({ url = "" }: IncomingMessage): Watched | undefined {
  * Serves the watch of one payment or payout as plain Server-Sent Events, for apps without GraphQL.
  * Its streams, and its statuses for an EventSource, are those of a subscription.
  */
-export function createWatchPath(
-  edge: Pick<Edge, "core" | "corsOrigins" | "formatError">,
-): (
-  request: IncomingMessage,
-  watched: Watched | undefined,
-  operation: Operation,
-) => Promise<Answer> {
-  const { core, formatError, corsOrigins } = edge;
+export function createWatchPath({ core, corsOrigins, log }: Edge) {
+  const formatError = createErrorFormatter(log, watchSpelling);
   const format = plainEvents((error) => formatError(error).message);
 
-  return async (request, watched, operation) => {
+  return async (
+    request: IncomingMessage,
+    watched: Watched | undefined,
+    operation: Operation,
+  ): Promise<Answer> => {
     const { method, url = "/", headers } = request;
     const refused = (error: unknown, status = headOf(error).status, allow = {}): Answer => {
       operation.failed(codeOf(error));
