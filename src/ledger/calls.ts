@@ -59,7 +59,7 @@ export function beginCall(
     if (key.state === "done") return "keyAnswered";
     return isUnknown(key, nowMs) ? "keyUnknown" : "keyRunning";
   }
-  const isBarred = () => isLocked(record, given.method, nowMs, change.ages);
+  const isBarred = () => isLocked(record.calls, given.method, nowMs, change.ages);
   // The lock of a call whose process died falls with its callback.
   if (isBarred() && settleCalls(change, draft, true)) change.isRead = false;
   if (isBarred()) return "inFlight";
@@ -451,7 +451,7 @@ function noteOver(record: PaymentRecord, id: string, nowMs: number): void {
 const maxOver = 10;
 
 export function isLocked(
-  { calls }: Pick<PaymentRecord, "calls">,
+  calls: readonly OpenCall[],
   method: MoneyMethod,
   nowMs: number,
   { locksMs = Infinity }: Ages,

@@ -218,7 +218,7 @@ function fiscalizationOf({ details }: Payment): readonly string[] {
 }
 
 const statusNames = namesOf(PaymentStatusSchema);
-const operationNames = namesOf(PaymentOperationSchema);
+export const operationNames = namesOf(PaymentOperationSchema);
 
 /** The service's word for each value of an enum. */
 function namesOf({ values }: DescEnum): Readonly<Record<number, string>> {

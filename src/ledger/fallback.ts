@@ -180,22 +180,19 @@ export class LedgerWithFallback extends Ledger {
 
   /** @returns undefined if the call must not go on */
   async #beginAlone(account: string, given: NewIntent, cause: unknown): Promise<Begun | undefined> {
-    let others: readonly Intent[] = [];
+    let stored: readonly Intent[] = [];
     if (this.#options.readsGoOn) {
       // Only this process has the store: should it end before the disk takes writes again, nothing
       // would say that the payment is a hold.
       if (given.hold) return undefined;
       const known = await this.known(account, given.kind, given.externalId).catch(() => undefined);
       if (!known) return undefined;
-      const own = this.#own.of(account, given).intents.map(({ id }) => id);
-      others = known.intents.filter(({ id }) => !own.includes(id));
+      // The store may have taken this one even so.
+      stored = known.intents.filter(({ id }) => id !== given.id);
     }
     // The store may yet take the other one's lock.
     if ((this.#beginning.get(nameOf(account, given)) ?? 0) > 1) return undefined;
-    for (const intent of others) this.#own.adopt(account, intent);
-    const begun = this.#own.begin(account, given);
-    // They bar this call and are not kept: one may have ended since it was read.
-    for (const intent of others) this.#own.forget(account, intent);
+    const begun = this.#own.begin(account, given, stored);
     if (begun.kind !== "started") return begun;
     const { intent } = begun;
     // Our clock may differ from the store's, so the store gets the elapsed time.

@@ -1,7 +1,8 @@
 import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
-import { PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { type PaymentOperation, PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
+import { operationNames } from "./entry.ts";
 import type { Fact, Facts } from "./log.ts";
 
 /**
@@ -121,15 +122,8 @@ export const payingOperations: ReadonlySet<string> = new Set([
 
 /** Whether a payment's operation pays. One that the service did not send counts as a payment. */
 export function isPayingOperation(operation: PaymentOperation | undefined): boolean {
-  return payingValues.has(operation ?? PaymentOperation.UNSPECIFIED);
+  return !operation || payingOperations.has(operationNames[operation] ?? "");
 }
-
-const payingValues: ReadonlySet<PaymentOperation> = new Set([
-  PaymentOperation.UNSPECIFIED,
-  PaymentOperation.PAYMENT,
-  PaymentOperation.RECURRENT,
-  PaymentOperation.CONFIRM,
-]);
 
 function succeeded({ status }: Fact): boolean {
   return status === "success";

@@ -25,9 +25,10 @@ export class ProcessCalls {
     this.#ages = ages;
   }
 
-  begin(account: string, given: NewIntent): Begun {
+  /** @param others calls that bar this one, too, and are not kept: they may have ended by now */
+  begin(account: string, given: NewIntent, others: readonly OpenCall[] = []): Begun {
     return this.#change(account, given, (own) => {
-      const call = beginOwn(own, given, Date.now(), this.#ages);
+      const call = beginOwn(own, given, Date.now(), this.#ages, others);
       if (!call) return { kind: "inFlight" };
       const key = recordKey(given.kind, given.externalId);
       return { kind: "started", intent: { ...intentOfCall(key, call), given } };
@@ -86,8 +87,9 @@ export function beginOwn(
   given: NewIntent,
   nowMs: number,
   ages: Ages,
+  others: readonly OpenCall[] = [],
 ): OpenCall | undefined {
-  if (isLocked(own, given.method, nowMs, ages)) return undefined;
+  if (isLocked([...own.calls, ...others], given.method, nowMs, ages)) return undefined;
   const call = newCall(given, `${nowMs}`, nowMs);
   adoptOwn(own, call);
   return call;
