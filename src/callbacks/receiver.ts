@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
 import type { Causes } from "../ledger/cause-of.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Appended } from "../ledger/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { OnCut } from "../net/cut.ts";
@@ -41,20 +42,6 @@ export interface CallbackAccount {
   /** Still accepted while the password is rotated. */
   readonly previousPasswords: readonly Secret[];
 }
-
-/** The outcome of a request to a callback address. */
-export type Verdict =
-  | "stored"
-  | "duplicate"
-  | "dead_letter"
-  | "bad_signature"
-  | "too_large"
-  | "slow"
-  | "overloaded"
-  | "aborted"
-  | "not_found"
-  | "method_not_allowed"
-  | "unavailable";
 
 /** Largest callback body, in bytes. */
 export const maxBodyBytes = 1024 * 1024;
@@ -176,7 +163,7 @@ const refusals = {
     { "retry-after": `${defaultRetryAfterMs / 1_000}` },
   ],
   too_large: [413, "the body is over 1 MiB", {}],
-} as const satisfies Partial<Record<Verdict, readonly [number, string, Record<string, string>]>>;
+} as const satisfies Record<string, readonly [number, string, Record<string, string>]>;
 
 /** Larger bodies are verified in a turn among the calls. */
 const atOnceBytes = 16 * 1024;
@@ -204,7 +191,10 @@ function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: Inco
 
 interface VerdictDetails
   extends Omit<Observations["callback"], "requestId" | "durationMs" | "traceparent"> {
-  readonly verdict: Verdict;
+  readonly verdict:
+    | Appended["outcome"]
+    | ("dead_letter" | "not_found" | "aborted" | "unavailable")
+    | keyof typeof refusals;
 }
 
 interface Route {

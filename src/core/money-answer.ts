@@ -11,9 +11,7 @@ import { look, type Waited, wait } from "./wait.ts";
 import type { Awaited } from "./watch.ts";
 
 /** The answer of a call that moves money, with the state of its external_id in both forms. */
-interface MoneyAnswer<Result> extends StateAt {
-  readonly answer: Result;
-}
+type MoneyAnswer<Result> = StateAt & { readonly answer: Result };
 
 /** A state and its position in the log, as events carry them. The cursor may be empty. */
 type StateAt = Pick<Event, "state" | "payoutState" | "cursor">;

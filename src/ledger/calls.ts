@@ -19,13 +19,9 @@ import {
   type AlreadyPaid,
   type Begun,
   type Ending,
-  endedForMs,
   type Intent,
   isUnknown,
-  keptBeyondMs,
   type Look,
-  markOfEnding,
-  maxAnswered,
   type NewIntent,
   type OpenCall,
 } from "./intents.ts";
@@ -423,6 +419,9 @@ export function keepCallsMs({ giveUpMs }: Ages): number {
   return giveUpMs + keptBeyondMs;
 }
 
+/** Calls that were given up stay visible that long. */
+const keptBeyondMs = 7 * 24 * 3_600_000;
+
 function open(change: Change, draft: Draft, record: PaymentRecord, call: OpenCall): void {
   record.calls.push(call);
   // A callback may come before the answer, or instead of it: it must not show the hold as paid.
@@ -438,6 +437,15 @@ export function addMark(record: Pick<PaymentRecord, "marks">, mark: string): voi
   record.marks = [...record.marks, mark].slice(-maxAnswered);
 }
 
+/** How many marks of answered attempts are kept per external_id. */
+const maxAnswered = 50;
+
+/** What an ending adds to the marks. */
+export function markOfEnding(ending: Ending): string | undefined {
+  if (ending.state === "unknown") return undefined;
+  return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
+}
+
 function isOver({ over }: PaymentRecord, callId: string): boolean {
   return over.some(({ id }) => id === callId);
 }
@@ -446,6 +454,9 @@ function noteOver(record: PaymentRecord, id: string, nowMs: number): void {
   const others = record.over.filter((one) => one.id !== id && one.atMs > nowMs - endedForMs);
   record.over = [...others, { id, atMs: nowMs }].slice(-maxOver);
 }
+
+/** How long a record notes that a call is over, so that a delayed write does not begin it again. */
+export const endedForMs = 10 * 60_000;
 
 /** How many ended calls a record keeps. */
 const maxOver = 10;

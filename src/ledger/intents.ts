@@ -123,12 +123,6 @@ export interface Traced {
 /** The Error object that says so; it may name the payment. */
 export type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
 
-/** What an ending adds to the marks. */
-export function markOfEnding(ending: Ending): string | undefined {
-  if (ending.state === "unknown") return undefined;
-  return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
-}
-
 /** What becomes of the call's key: free again, left as it is, or stored with this sealed answer. */
 export type KeyEnding = "free" | "keep" | Buffer;
 
@@ -194,15 +188,6 @@ export interface Ages {
 
 /** How long an `Idempotency-Key` is remembered. */
 export const keyRetentionMs = 24 * 3_600_000;
-
-/** How long intents are kept after `giveUpMs`: calls that were given up stay visible that long. */
-export const keptBeyondMs = 7 * 24 * 3_600_000;
-
-/** How many marks of answered attempts are kept per external_id. */
-export const maxAnswered = 50;
-
-/** How long a store notes that a call is over, so that a delayed write does not begin it again. */
-export const endedForMs = 10 * 60_000;
 
 /** Whether it is unknown what became of a call: no answer came, or its replica is gone. */
 export function isUnknown(

@@ -14,6 +14,7 @@ import {
   callOfMember,
   dueIndex,
   endCall,
+  endedForMs,
   endLeases,
   givenUpIndex,
   giveUpCall,
@@ -30,7 +31,6 @@ import { factsOf, isForgotten, keptFor } from "./entries.ts";
 import {
   type Begun,
   type Ending,
-  endedForMs,
   type Intent,
   isUnknown,
   type Known,

@@ -1,14 +1,14 @@
 import { ByAge } from "../collections/by-age.ts";
-import { addMark, callOf, intentOfCall, intentsOf, isLocked, newCall } from "./calls.ts";
 import {
-  type Ages,
-  type Begun,
-  type Ending,
-  type Intent,
+  addMark,
+  callOf,
+  intentOfCall,
+  intentsOf,
+  isLocked,
   markOfEnding,
-  type NewIntent,
-  type OpenCall,
-} from "./intents.ts";
+  newCall,
+} from "./calls.ts";
+import type { Ages, Begun, Ending, Intent, NewIntent, OpenCall } from "./intents.ts";
 import type { Entry } from "./log.ts";
 import { type PaymentRecord, recordKey } from "./record.ts";
 
