@@ -99,53 +99,41 @@ type Methods = typeof PaymentService.method &
   typeof OperationService.method &
   typeof EventService.method;
 
-/** A use case that takes the request of a method, and returns its response unless told otherwise. */
-type Case<Name extends keyof Methods, Answer = MessageShape<Methods[Name]["output"]>> = (
-  request: MessageShape<Methods[Name]["input"]>,
-  call: Call,
-) => Promise<Answer>;
+/** What the use cases return that answer otherwise than with the response of their method. */
+interface Answers {
+  createPayment: PaymentAnswer;
+  createRecurrentPayment: PaymentAnswer;
+  confirmPayment: PaymentAnswer;
+  /** With all that `getPayment` tells of each. */
+  listPayments: Listing<GetPaymentResponse>;
+  requestPayout: PayoutAnswer;
+  /** As the gateway knows each, without asking the service. */
+  listPayouts: Listing<GetPayoutResponse>;
+  /** `full_number` is set only for callers with `wallet:pan`. */
+  findWalletItems: WalletItem[];
+  /** Undefined when the service's answer contains no field of an item. */
+  getConfirmationStatus: WalletItem | undefined;
+  deleteWalletItem: DeletedWalletItem;
+  getOperation: Operation;
+  listEvents: History;
+}
 
-type Watch<Name extends keyof Methods> = (
-  request: MessageShape<Methods[Name]["input"]>,
-  call: Call,
-) => AsyncIterable<Event>;
+type Answer<Name extends keyof Methods> = Methods[Name]["methodKind"] extends "server_streaming"
+  ? AsyncIterable<Event>
+  : Promise<Name extends keyof Answers ? Answers[Name] : MessageShape<Methods[Name]["output"]>>;
 
 /**
- * The use cases, which both edges call. Each takes the request of the RPC contract, checks it
- * (INVALID_ARGUMENT names every wrong field) and the caller's scope (PERMISSION_DENIED), and throws
- * only GatewayError. A watch is one async iterable, which ends when `call.signal` aborts.
+ * The use cases, one for each method of the contract, which both edges call. Each takes the request of
+ * its method, checks it (INVALID_ARGUMENT names every wrong field) and the caller's scope
+ * (PERMISSION_DENIED), and throws only GatewayError. A watch is one async iterable, which ends when
+ * `call.signal` aborts.
  */
-export interface Core {
-  createPayment: Case<"createPayment", PaymentAnswer>;
-  createRecurrentPayment: Case<"createRecurrentPayment", PaymentAnswer>;
-  confirmPayment: Case<"confirmPayment", PaymentAnswer>;
-  resendCallback: Case<"resendCallback", void>;
-  getPayment: Case<"getPayment">;
-  /** With all that `getPayment` tells of each. */
-  listPayments: Case<"listPayments", Listing<GetPaymentResponse>>;
-  watchPayment: Watch<"watchPayment">;
-
-  requestPayout: Case<"requestPayout", PayoutAnswer>;
-  getPayout: Case<"getPayout">;
-  /** As the gateway knows each, without asking the service. */
-  listPayouts: Case<"listPayouts", Listing<GetPayoutResponse>>;
-  watchPayout: Watch<"watchPayout">;
-
-  /** `full_number` is set only for callers with `wallet:pan`. */
-  findWalletItems: Case<"findWalletItems", WalletItem[]>;
-  /** Undefined when the service's answer contains no field of an item. */
-  getConfirmationStatus: Case<"getConfirmationStatus", WalletItem | undefined>;
-  deleteWalletItem: Case<"deleteWalletItem", DeletedWalletItem>;
-
-  updateSubscription: Case<"updateSubscription">;
-  deactivateSubscription: Case<"deactivateSubscription">;
-
-  getOperation: Case<"getOperation", Operation>;
-
-  listEvents: Case<"listEvents", History>;
-  streamEvents: Watch<"streamEvents">;
-  createWatchToken: Case<"createWatchToken">;
-
+export type Core = {
+  [Name in keyof Methods]: (
+    request: MessageShape<Methods[Name]["input"]>,
+    call: Call,
+  ) => Answer<Name>;
+} & {
   /** The rate budget of the caller's account, as last known, without waiting. */
   rateLimit(call: Call): RateLimitStatus;
-}
+};

@@ -19,6 +19,7 @@ import {
   type CreateRecurrentPaymentRequest,
   type GetPaymentResponse,
   GetPaymentResponseSchema,
+  ResendCallbackResponseSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
@@ -96,6 +97,7 @@ export function paymentCases(context: Context) {
 
     async resendCallback(request, call) {
       await context.upstreamOf(call).resendCallback(request, sendOptions(call));
+      return create(ResendCallbackResponseSchema);
     },
 
     async getPayment(request, call) {

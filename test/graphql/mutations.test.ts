@@ -5,7 +5,10 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { CreateWatchTokenResponseSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  CreatePaymentRequestSchema,
+  ResendCallbackResponseSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
 import {
   DeactivateSubscriptionResponseSchema,
   UpdateSubscriptionResponseSchema,
@@ -18,7 +21,7 @@ test("each mutation answers with its result; a message that is missing is empty"
   const action = { type: "3ds", value: "https://3ds.example/1" };
   const gateway = await serve(t, {
     createPayment: async () => answeredPayment({ externalId: "e", action }),
-    resendCallback: async () => undefined,
+    resendCallback: async () => create(ResendCallbackResponseSchema),
     deleteWalletItem: async () =>
       create(DeletedWalletItemSchema, { deleted: true, optionId: "o", type: "card" }),
     updateSubscription: async () => create(UpdateSubscriptionResponseSchema),

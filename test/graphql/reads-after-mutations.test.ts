@@ -22,7 +22,10 @@ import {
 import { CreateWatchTokenResponseSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPaymentResponseSchema,
+  ResendCallbackResponseSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import {
   DeactivateSubscriptionResponseSchema,
@@ -52,7 +55,7 @@ const mutations = {
   createPayment: async () => answeredPayment(payment),
   createRecurrentPayment: async () => answeredPayment(payment),
   confirmPayment: async () => answeredPayment(payment),
-  resendCallback: async () => {},
+  resendCallback: async () => create(ResendCallbackResponseSchema),
   requestPayout: async () => answeredPayout(payout),
   deleteWalletItem: async () => create(DeletedWalletItemSchema),
   updateSubscription: async () => create(UpdateSubscriptionResponseSchema),

@@ -44,10 +44,6 @@ type Services = Implementation<typeof PaymentService> &
 export function implementation(core: Core): Services {
   return {
     ...core,
-    async resendCallback(request, call) {
-      await core.resendCallback(request, call);
-      return {};
-    },
     async listPayments(request, call) {
       const page = await core.listPayments(request, call);
       return { payments: rowsOf(page), ...nextOf(page) };
