@@ -2,16 +2,16 @@ import type { MessageShape } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Caller } from "../auth/caller.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type { EventService } from "../gen/payments/v1/event_service_pb.ts";
+import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
-import type { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
+import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
 import type { Payment, PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import type { GetPaymentResponse, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
+import { type GetPaymentResponse, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import type { Payout, PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import type { GetPayoutResponse, PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
-import type { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
+import { type GetPayoutResponse, PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
+import { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
 import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
-import type { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
+import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Push } from "../ledger/log.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
@@ -91,13 +91,13 @@ export type Listing<Of> = Page<{
   readonly updatedAt: Instant;
 }>;
 
-/** The methods of the contract. */
-type Methods = typeof PaymentService.method &
-  typeof PayoutService.method &
-  typeof WalletService.method &
-  typeof SubscriptionService.method &
-  typeof OperationService.method &
-  typeof EventService.method;
+/** The methods of the contract. Callers need the scope that each declares. */
+export const methods = {
+  ...{ ...PaymentService.method, ...PayoutService.method, ...WalletService.method },
+  ...{ ...SubscriptionService.method, ...OperationService.method, ...EventService.method },
+};
+
+export type Methods = typeof methods;
 
 /** What the use cases return that answer otherwise than with the response of their method. */
 interface Answers {

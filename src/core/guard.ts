@@ -1,31 +1,16 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { EventService } from "../gen/payments/v1/event_service_pb.ts";
-import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
-import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
-import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
-import { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
-import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
 import { noReport } from "../report.ts";
 import { loggedId } from "../secrets/mask-card-numbers.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { authorize } from "./authorize.ts";
 import type { CoreOptions } from "./context.ts";
-import type { Call, Core } from "./core.ts";
+import { type Call, type Core, type Methods, methods } from "./core.ts";
 import { forCustomer, isForCustomer } from "./customer.ts";
 import { observedStream } from "./observed-streams.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { validate } from "./validate.ts";
-
-/** All use cases except the budget, which answers contain anyway. */
-export type GuardedCase = Exclude<keyof Core, "rateLimit">;
-
-/** The method whose scope each use case needs. A use case that is missing here does not compile. */
-export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
-  ...{ ...PaymentService.method, ...PayoutService.method, ...WalletService.method },
-  ...{ ...SubscriptionService.method, ...OperationService.method, ...EventService.method },
-};
 
 /**
  * Wraps the use cases in the one place where callers and requests are checked: a call's scope is
@@ -35,7 +20,7 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
  * call is about.
  */
 export function guarded(
-  cases: Pick<Core, GuardedCase>,
+  cases: Pick<Core, keyof Methods>,
   options: Pick<CoreOptions, "namesExternalIds" | "maxStreamsPerCaller" | "report" | "tracing">,
 ): typeof cases {
   const { namesExternalIds = true, maxStreamsPerCaller } = options;
@@ -46,7 +31,7 @@ export function guarded(
     const externalId = externalIdOf(request);
     if (externalId) call.onAbout(loggedId(externalId));
   };
-  const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
+  const all = Object.entries(methods) as [keyof Methods, DescMethod][];
   const guards = all.map(([name, method]) => {
     const run = cases[name] as (request: unknown, call: Call) => unknown;
     const check = (request: unknown, call: Call) => {

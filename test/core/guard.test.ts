@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create, getOption } from "@bufbuild/protobuf";
+import { create, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { type Caller, isScope, type Scope, scopes } from "../../src/auth/caller.ts";
 import { authorize } from "../../src/core/authorize.ts";
-import type { Call, Core } from "../../src/core/core.ts";
-import { type GuardedCase, guarded, methodOf } from "../../src/core/guard.ts";
+import { type Call, type Core, type Methods, methods } from "../../src/core/core.ts";
+import { guarded } from "../../src/core/guard.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -44,7 +44,7 @@ test("a method that declares no scope is refused to every caller", () => {
 });
 
 test("every method of the contract declares a known scope and is guarded by it", () => {
-  const guardedMethods = new Set(Object.values(methodOf));
+  const guardedMethods = new Set<DescMethod>(Object.values(methods));
   for (const method of services.flatMap((service) => service.methods)) {
     for (const { resource } of Object.values(kinds)) {
       const scope = getOption(method, scopeOption).replace("{kind}", resource);
@@ -71,16 +71,19 @@ test("ListEvents needs the scope of the kind that it lists", () => {
 
 test("no use case runs for a caller without its scope", async () => {
   const ran: string[] = [];
-  const names = Object.keys(methodOf) as GuardedCase[];
+  const names = Object.keys(methods) as (keyof Methods)[];
   const run = (name: string) => () => {
     ran.push(name);
     return [];
   };
   const cases = Object.fromEntries(names.map((name) => [name, run(name)])) as never;
-  const core = guarded(cases as Pick<Core, GuardedCase>, {});
-  const start = (name: GuardedCase, caller: Caller, externalId = "order") => {
+  const core = guarded(cases as Pick<Core, keyof Methods>, {});
+  const start = (name: keyof Methods, caller: Caller, externalId = "order") => {
     const call = core[name] as (...args: unknown[]) => unknown;
-    const order = create(methodOf[name].input, { externalId } as Record<string, unknown>);
+    const order = create((methods[name] as DescMethod).input, { externalId } as Record<
+      string,
+      unknown
+    >);
     const started = call(order, callOf(caller));
     return started instanceof Promise
       ? started
@@ -106,7 +109,7 @@ test("no use case runs for a caller without its scope", async () => {
 });
 
 /** The use cases for which an external_id alone is no valid request. */
-const invalid: readonly GuardedCase[] = [
+const invalid: readonly (keyof Methods)[] = [
   ...(["createPayment", "createRecurrentPayment", "requestPayout", "getOperation"] as const),
   ...(["listEvents", "createWatchToken"] as const),
   ...(["findWalletItems", "getConfirmationStatus", "deleteWalletItem"] as const),
@@ -115,8 +118,8 @@ const invalid: readonly GuardedCase[] = [
 
 test("a call's record hears its external_id in a form that a log may hold, unless that is off", async () => {
   const cases = Object.fromEntries(
-    Object.keys(methodOf).map((name) => [name, () => []]),
-  ) as unknown as Pick<Core, GuardedCase>;
+    Object.keys(methods).map((name) => [name, () => []]),
+  ) as unknown as Pick<Core, keyof Methods>;
   const heardOf = async (ask: (core: typeof cases, call: Call) => unknown, options = {}) => {
     const heard: string[] = [];
     const core = guarded(cases, options);
