@@ -10,7 +10,7 @@ import { hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { storedAccounts } from "../stores/sqlite/export.ts";
-import { addNote } from "../stores/sqlite/notes.ts";
+import { markMoved } from "../stores/sqlite/notes.ts";
 import { noDirectory } from "./backup.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import { reachRedis } from "./reach-redis.ts";
@@ -86,7 +86,7 @@ async function migrate(env: Environment): Promise<void> {
       keyUses += records.key ?? 0;
     }
     const warning = await describeDurability(connection).catch(() => undefined);
-    addNote(database, "moved");
+    markMoved(database);
     print(`${openCalls} open calls, ${keyUses} uses of Idempotency-Keys`);
     if (warning !== undefined) note(`Redis: ${warning}`);
   } catch (error) {

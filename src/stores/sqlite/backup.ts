@@ -3,7 +3,6 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkPages, databaseFile, refusalOf, refuseForeignLog } from "./directory.ts";
 import { StoreRefused, sqliteCodes } from "./errors.ts";
-import { addNote } from "./notes.ts";
 
 /**
  * Copies the store of a directory into one file, as of one instant, even while a gateway writes to
@@ -20,8 +19,12 @@ export function backUp(directory: string, file: string): number {
     rmSync(partial, { force: true });
     // Make it accessible to its owner alone while it is empty; SQLite fills an empty file.
     closeSync(openSync(partial, "wx", 0o600));
-    copyInto(source, partial);
-    markAsCopy(partial);
+    refuseForeignLog(source);
+    inDatabase(source, (database) => {
+      database.exec("PRAGMA busy_timeout = 5000");
+      database.prepare("VACUUM INTO ?").run(partial);
+    });
+    inDatabase(partial, (copy) => checkPages(copy, "integrity_check"));
     sync(partial);
     renameSync(partial, file);
     sync(dirname(file));
@@ -41,24 +44,12 @@ export function refusalOfCopy(error: unknown, file: string): StoreRefused {
   return isOfCopy ? new StoreRefused(message, file) : new StoreRefused(message);
 }
 
-function copyInto(source: string, file: string): void {
-  refuseForeignLog(source);
-  const database = new DatabaseSync(source);
+function inDatabase(file: string, use: (database: DatabaseSync) => void): void {
+  const database = new DatabaseSync(file);
   try {
-    database.exec("PRAGMA busy_timeout = 5000");
-    database.prepare("VACUUM INTO ?").run(file);
+    use(database);
   } finally {
     database.close();
-  }
-}
-
-function markAsCopy(file: string): void {
-  const copy = new DatabaseSync(file);
-  try {
-    checkPages(copy, "integrity_check");
-    addNote(copy, "copied");
-  } finally {
-    copy.close();
   }
 }
 

@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { reasonOf, StoreRefused, sqliteCodes } from "./errors.ts";
-import { heedNotes } from "./notes.ts";
+import { refuseMoved } from "./notes.ts";
 import { migrate } from "./schema.ts";
 
 /** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
@@ -196,13 +196,15 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
   try {
     // The command `backup` may read at the same time; it blocks writes only briefly.
     database.exec("PRAGMA busy_timeout = 5000");
-    database.exec("PRAGMA journal_mode = WAL");
     database.exec(`PRAGMA synchronous = ${synchronous}`);
     database.exec("PRAGMA journal_size_limit = 67108864");
     database.exec("PRAGMA cache_size = -16000");
     if (size <= quickCheckBytes) checkPages(database, "quick_check");
     migrate(database);
-    heedNotes(database);
+    refuseMoved(database);
+    // Before it has a log: until then it is a backup, whatever ends the process.
+    if (!keepsLog(path)) database.exec("UPDATE accounts SET epoch = lower(hex(randomblob(4)))");
+    database.exec("PRAGMA journal_mode = WAL");
     return database;
   } catch (error) {
     database.close();
@@ -218,7 +220,18 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
  */
 export function refuseForeignLog(path: string): void {
   const log = `${path}-wal`;
-  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0 || keepsLog(path)) return;
+  throw new StoreRefused(
+    `${databaseFile} is a backup, and ${databaseFile}-wal is not its log but that of the database before it: move ${databaseFile}-wal and ${databaseFile}-shm away`,
+  );
+}
+
+/**
+ * Whether a database keeps a log, by its file's header. A gateway's does, a backup does not until a
+ * gateway opens it. Then it gets new epochs: clients with old cursors start again instead of missing
+ * the events that it lacks.
+ */
+function keepsLog(path: string): boolean {
   const header = Buffer.alloc(20);
   const file = openSync(path, "r");
   try {
@@ -226,15 +239,8 @@ export function refuseForeignLog(path: string): void {
   } finally {
     closeSync(file);
   }
-  if (header[formatAt] !== formatWithoutLog) return;
-  throw new StoreRefused(
-    `${databaseFile} is a backup, and ${databaseFile}-wal is not its log but that of the database before it: move ${databaseFile}-wal and ${databaseFile}-shm away`,
-  );
+  return header[18] !== 1;
 }
-
-/** Of a file's header: whether its database keeps a log. A gateway's does, a backup does not yet. */
-const formatAt = 18;
-const formatWithoutLog = 1;
 
 /** @throws StoreRefused for a damaged file */
 export function checkPages(database: DatabaseSync, how: "quick_check" | "integrity_check"): void {

@@ -21,7 +21,7 @@ import { backUp, refusalOfCopy } from "../../../src/stores/sqlite/backup.ts";
 import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.ts";
 import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
 import { inspectDirectory } from "../../../src/stores/sqlite/inspect.ts";
-import { addNote } from "../../../src/stores/sqlite/notes.ts";
+import { markMoved } from "../../../src/stores/sqlite/notes.ts";
 import { migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
 import { directory } from "./directories.ts";
 
@@ -70,8 +70,9 @@ describe("the directory of the embedded store", () => {
 
   it("is created, for its owner alone, if its parent exists", (t) => {
     const path = join(directory(t), "data");
-    const { close } = openDirectory(path);
+    const { database, close } = openDirectory(path);
     assert.equal(statSync(path).mode & 0o777, 0o700);
+    database.exec("INSERT INTO facts (name, value) VALUES ('for', 'the log')");
     for (const file of ["gateway.sqlite", "gateway.sqlite-wal", "lock", "pid"]) {
       assert.equal(statSync(join(path, file)).mode & 0o777, 0o600, file);
     }
@@ -220,7 +221,7 @@ describe("the directory of the embedded store", () => {
   it("is refused once it was moved to Redis", (t) => {
     const path = directory(t);
     const { database, close } = openDirectory(path);
-    addNote(database, "moved");
+    markMoved(database);
     close();
     for (const open of [openDirectory, inspectDirectory]) refused(path, /was moved to Redis/, open);
   });
