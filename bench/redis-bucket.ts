@@ -65,7 +65,7 @@ async function bucketTake({ client }: RedisConnector, initialLimit = 1_000_000) 
 async function measure(
   name: string,
   callers: number,
-  prepare: (redis: RedisConnector) => Promise<{ take: Take; close(): Promise<void> }>,
+  prepare: (redis: RedisConnector) => Promise<{ take: Take; close(): unknown }>,
 ): Promise<void> {
   const redis = await connected(server);
   const { take, close } = await prepare(redis);
@@ -95,7 +95,7 @@ async function measure(
 /** Measures replicas whose callers want more tokens than the limit allows. */
 async function queue(limit: number, replicas: number): Promise<void> {
   await server.command("FLUSHALL");
-  const ends: (() => Promise<void>)[] = [];
+  const ends: (() => unknown)[] = [];
   const takes: Take[] = [];
   for (let replica = 0; replica < replicas; replica++) {
     const redis = await connected(server);

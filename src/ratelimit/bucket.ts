@@ -92,7 +92,7 @@ export interface TokenBucket {
    */
   readonly source: "own" | "shared" | "share";
   /** Fails all waiting calls with UNAVAILABLE, and stops the timer. */
-  close(): Promise<void>;
+  close(): void;
 }
 
 export interface TokenBucketOptions {

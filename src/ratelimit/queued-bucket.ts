@@ -137,8 +137,7 @@ export class QueuedBucket implements TokenBucket {
     return this.#own ? "share" : "shared";
   }
 
-  async close(): Promise<void> {
-    if (this.#queue.closed) return;
+  close(): void {
     this.#queue.close();
     this.#alarm.stop();
   }

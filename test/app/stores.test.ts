@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { Redis } from "ioredis";
 import { openStores } from "../../src/app/open-stores.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
@@ -11,12 +9,10 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { freePorts, spawnCli } from "../gateway/spawn.ts";
 import { newCall } from "../ledger/new-call.ts";
-import { listen } from "../listen.ts";
 import { logRecords } from "../log-records.ts";
 import { ownerOf, startCluster } from "../redis/cluster.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 
 async function open(t: TestContext, env: Record<string, string>) {
@@ -113,53 +109,6 @@ test("what the driver of Redis warns of is in the log", { skip: withoutRedis }, 
   assert.deepEqual(errors, []);
   assert.ok(lines.some((line) => /INFO command fails/.test(JSON.parse(line).msg)));
 });
-
-test("a gateway that stops leaves the shared budget before it closes Redis", {
-  skip: withoutRedis,
-}, async (t) => {
-  const redis = await startRedis();
-  const farewells: string[] = [];
-  const client = new Redis(redis.url);
-  const monitor = await client.monitor();
-  t.after(async () => {
-    monitor.disconnect();
-    client.disconnect();
-    await redis.close();
-  });
-  monitor.on("monitor", (_: unknown, args: string[]) => {
-    const told = args.find((text) => text.includes('"leaving":true'));
-    if (told) farewells.push(told);
-  });
-  const way = await slowWayTo(t, redis.port);
-  const gateway = await startTestGateway({ REDIS_URL: `redis://127.0.0.1:${way.port}` });
-  await until(async () => (await redis.command("EXISTS", "pgw:{default}:bucket")) === 1);
-  way.delayMs = 30;
-  await gateway.stop();
-  await until(async () => farewells.length === 1);
-});
-
-/** A proxy to a port that delays a client's data, and drops what is delayed when it disconnects. */
-async function slowWayTo(t: TestContext, port: number) {
-  const sockets = new Set<Socket>();
-  const way = { port: 0, delayMs: 0 };
-  const server = createServer((client) => {
-    const onward = connect(port, "127.0.0.1");
-    let gone = false;
-    client.on("data", (data) => setTimeout(() => gone || onward.write(data), way.delayMs));
-    const leave = () => {
-      gone = true;
-    };
-    client.on("end", leave).on("close", leave);
-    onward.pipe(client);
-    for (const socket of [client, onward]) sockets.add(socket.on("error", () => {}));
-  });
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  way.port = await listen(server);
-  return way;
-}
 
 test("a Redis prefix with state in another layout is refused, with what to do", {
   skip: withoutRedis,

@@ -46,7 +46,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
     const shared = { client: redisOn(clock, redis.client, 1), clock };
     const keys = accountKeys("test", randomUUID());
     const replicas = Array.from({ length: count }, () => create({ ...shared, keys, ...options }));
-    t.after(() => clock.runUntil(Promise.all(replicas.map((replica) => replica.close()))));
+    t.after(() => replicas.map((replica) => replica.close()));
     const [first, second] = replicas as [QueuedBucket, QueuedBucket];
     return {
       ...{ clock, key: keys.bucket, replicas, first, second },
@@ -172,7 +172,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
   it("holds a token that Redis granted before the replica heard of a rejection", async (t) => {
     const clock = new VirtualClock();
     const bucket = create({ client: redisOn(clock, redis.client, 20), clock });
-    t.after(() => clock.runUntil(bucket.close()));
+    t.after(() => bucket.close());
     const rejected = await clock.runUntil(take(bucket));
     let granted = 0;
     const next = take(bucket).then(() => granted++);
@@ -195,7 +195,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
         ...{ client: redisOn(clock, redis.client, roundTripMs, link), clock, maxWaitMs: 5_000 },
         report: reportOf((source) => changes.push({ at: clock.now(), source })),
       });
-      t.after(() => clock.runUntil(bucket.close()));
+      t.after(() => bucket.close());
       return { clock, bucket, changes };
     }
 
@@ -266,7 +266,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
       });
       const bucket = create({ client, clock, report });
       t.after(async () => {
-        await clock.runUntil(bucket.close());
+        bucket.close();
         await late.close();
       });
       await clock.runUntil(take(bucket));
