@@ -1,21 +1,13 @@
-/** What REDIS_URL says: one server, the nodes of a cluster, or a Sentinel set. */
-export interface RedisUrl {
-  readonly isTls: boolean;
-  /** Empty if it gives none. */
-  readonly username: string;
-  readonly password: string;
-  /** The URLs of the servers, or of the Sentinels that know them. */
-  readonly nodes: readonly string[];
-  readonly addresses: readonly { readonly host: string; readonly port: number }[];
-  /** The name of the Sentinel set. */
-  readonly setName: string | undefined;
-}
-
 /** `redis+sentinel://user:password@host:port,host:port/master-name` */
 const sentinelUrl = /^(rediss?)\+sentinel:\/\/(?:([^/\s]*)@)?([^/@\s]+)\/([^/\s]+)$/;
 
-/** Reads REDIS_URL; undefined for a text that is none. */
-export function parseRedisUrl(text: string): RedisUrl | undefined {
+/**
+ * Reads REDIS_URL: one server, the nodes of a cluster, or a Sentinel set. Undefined for a text that
+ * is none.
+ * @returns `nodes`, the URLs of the servers, or of the Sentinels that know them, with their
+ * `addresses`; `setName`, that of the Sentinel set; and empty texts if it gives no user or password
+ */
+export function parseRedisUrl(text: string) {
   const [, scheme, user = "", hosts, setName] = sentinelUrl.exec(text) ?? [];
   const nodes =
     hosts?.split(",").map((host) => `${scheme}://${host}`) ??

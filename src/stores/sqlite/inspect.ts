@@ -13,20 +13,13 @@ import { StoreRefused } from "./errors.ts";
 import { refuseMoved } from "./notes.ts";
 import { layoutOf } from "./schema.ts";
 
-/** What is found in a gateway's data directory. */
-export interface Inspection {
-  /** Pid of the process that holds the directory's lock, if one does. */
-  readonly lockedBy?: string;
-  /** Absent if there is no database yet. */
-  readonly database?: { readonly version: number; readonly bytes: number };
-  readonly freeBytes: number;
-}
-
 /**
  * Inspects the store of a directory without changing anything.
+ * @returns `lockedBy`, the pid of the process that holds its lock, if one does, and `database` if
+ * there is one yet
  * @throws StoreRefused when a gateway could not use it
  */
-export function inspectDirectory(directory: string): Inspection {
+export function inspectDirectory(directory: string) {
   const there = existsSync(directory);
   const nearest = there ? directory : dirname(directory);
   if (!existsSync(nearest)) throw new StoreRefused(`${nearest} does not exist`);
@@ -38,15 +31,12 @@ export function inspectDirectory(directory: string): Inspection {
   }
   if (there) refuseWhatOthersWrite(directory);
   const { bavail, bsize } = statfsSync(nearest);
-  const freeBytes = bavail * bsize;
   const file = join(directory, databaseFile);
-  if (!existsSync(file)) return { freeBytes };
-  const lockedBy = holderOf(directory);
-  const version = versionOf(file);
+  const isThere = existsSync(file);
   return {
-    ...(lockedBy !== undefined && { lockedBy }),
-    database: { version, bytes: statSync(file).size },
-    freeBytes,
+    lockedBy: isThere ? holderOf(directory) : undefined,
+    database: isThere ? { version: versionOf(file), bytes: statSync(file).size } : undefined,
+    freeBytes: bavail * bsize,
   };
 }
 
