@@ -111,10 +111,8 @@ export function createOnePort(options: OnePortOptions) {
   const accept = (socket: net.Socket) => {
     // It stays: without one, an error before an HTTP server takes over would end the process.
     socket.on("error", () => {});
-    sniff(socket, limits.sniffTimeoutMs, (protocol) => {
-      // All that the client has sent is then handled at once.
-      if (protocol) inTurn(() => hand(socket, protocol));
-    });
+    // All that the client has sent is then handled at once.
+    sniff(socket, limits.sniffTimeoutMs, (protocol) => inTurn(() => hand(socket, protocol)));
   };
 
   const hand = (socket: net.Socket, protocol: "h1" | "h2") => {
@@ -230,24 +228,18 @@ function clientOf({ remoteAddress, remotePort }: net.Socket): string {
 }
 
 /**
- * Detects the HTTP version of a connection by its first bytes, and gives the bytes back to the
- * socket. Calls back once: with undefined, after destroying the socket, if the connection ends or
- * `timeoutMs` passes before that.
+ * Detects the HTTP version of a connection by its first bytes, gives the bytes back to the socket,
+ * and calls back. Destroys the socket if the client ends or `timeoutMs` passes before that.
  */
-function sniff(
-  socket: Socket,
-  timeoutMs: number,
-  done: (protocol: "h1" | "h2" | undefined) => void,
-): void {
+function sniff(socket: Socket, timeoutMs: number, done: (protocol: "h1" | "h2") => void): void {
   let seen = Buffer.alloc(0);
-  const timer = setTimeout(fail, timeoutMs);
-  socket.on("readable", read);
-  socket.once("close", fail);
+  const timer = setTimeout(() => socket.destroy(), timeoutMs);
+  socket.on("readable", read).on("close", settle);
 
   function read(): void {
     const chunk: Buffer | null = socket.read();
     if (chunk === null) {
-      if (socket.readableEnded) fail();
+      if (socket.readableEnded) socket.destroy();
       return;
     }
     seen = Buffer.concat([seen, chunk]);
@@ -259,16 +251,9 @@ function sniff(
     done(likeH2 ? "h2" : "h1");
   }
 
-  function fail(): void {
-    settle();
-    socket.destroy();
-    done(undefined);
-  }
-
   function settle(): void {
     clearTimeout(timer);
-    socket.off("readable", read);
-    socket.off("close", fail);
+    socket.off("readable", read).off("close", settle);
   }
 }
 
