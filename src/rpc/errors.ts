@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type ErrorCode, errorOfAbort, GatewayError, gatewayReason, reasonOf } from "../errors.ts";
@@ -80,38 +80,32 @@ export const compressionNotNamed = "COMPRESSION_NOT_NAMED";
 export function toConnectError(error: GatewayError, language?: string | null): ConnectError {
   const { upstream, fields, retryAfterMs, outcomeUnknown, resumeCursor } = error.details;
   const out = new ConnectError(clip(error.message), statusCodes[error.code]);
-  if (outcomeUnknown) {
-    out.details.push({ desc: OutcomeUnknownSchema, value: outcomeUnknown });
-  }
+  const add = <Desc extends DescMessage>(desc: Desc, value: MessageInitShape<Desc>) => {
+    out.details.push({ desc, value });
+  };
+  if (outcomeUnknown) add(OutcomeUnknownSchema, outcomeUnknown);
   const metadata: Record<string, string> =
     resumeCursor === undefined ? {} : { resume_cursor: resumeCursor };
   const reason = reasonOf(error) ?? gatewayReason(error.code);
-  out.details.push({ desc: ErrorInfoSchema, value: { ...reason, metadata } });
+  add(ErrorInfoSchema, { ...reason, metadata });
   if (retryAfterMs !== undefined) {
-    out.details.push({
-      desc: RetryInfoSchema,
-      value: { retryDelay: durationFromMs(Math.ceil(retryAfterMs)) },
-    });
+    add(RetryInfoSchema, { retryDelay: durationFromMs(Math.ceil(retryAfterMs)) });
   }
   if (retryAfterMs !== undefined && pushedBack.has(error.code)) {
     out.metadata.set(retryPushbackHeader, String(retryAfterMs));
     out.metadata.set("retry-after", String(Math.ceil(retryAfterMs / 1_000)));
   }
-  if (upstream) {
-    out.details.push({ desc: UpstreamErrorSchema, value: clipped(upstream) });
-  }
+  if (upstream) add(UpstreamErrorSchema, clipped(upstream));
   if (fields) {
     const fieldViolations = fields
       .slice(0, maxFields)
       .map(({ path, message }) => ({ field: clip(path), description: clip(message) }));
-    out.details.push({ desc: BadRequestSchema, value: { fieldViolations } });
+    add(BadRequestSchema, { fieldViolations });
   }
   if (resumeCursor !== undefined && headerValue.test(resumeCursor)) {
     out.metadata.set(resumeCursorHeader, resumeCursor);
   }
-  if (language !== undefined) {
-    out.details.push({ desc: LocalizedMessageSchema, value: { ...userMessage(error, language) } });
-  }
+  if (language !== undefined) add(LocalizedMessageSchema, { ...userMessage(error, language) });
   return out;
 }
 
