@@ -44,7 +44,10 @@ export interface ConsoleOptions extends PaymentActionsOptions {
   readonly sandbox: SandboxActions | undefined;
 }
 
-/** What the operator's page shows and does: the JSON of `console-api.ts`. */
+/**
+ * What the operator's page shows and does: answers with the JSON of `console-api.ts` at `/api/...`,
+ * with undefined for what does not exist. @throws Refused, GatewayError
+ */
 export function createConsole(options: ConsoleOptions) {
   const { accounts, activities, ledger, reconciler, sandbox } = options;
   const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
@@ -129,17 +132,11 @@ export function createConsole(options: ConsoleOptions) {
     actions.set("/api/sandbox/payouts", (_, body) => payOut(read(sandboxOrder, body)));
   }
 
-  return {
-    /** The JSON at `/api/...`; undefined for what does not exist. @throws Refused, GatewayError */
-    async answer(
-      operator: Operator,
-      { method, path, query, body }: AdminRequest,
-    ): Promise<unknown> {
-      const act = actions.get(path);
-      if (method === "POST" && act) return act(operator, await body());
-      if (method !== "GET") throw new Refused(405, "method not allowed");
-      return views.get(path)?.(operator, query);
-    },
+  return async (operator: Operator, { method, path, query, body }: AdminRequest) => {
+    const act = actions.get(path);
+    if (method === "POST" && act) return act(operator, await body());
+    if (method !== "GET") throw new Refused(405, "method not allowed");
+    return views.get(path)?.(operator, query);
   };
 }
 

@@ -46,24 +46,20 @@ export function createSandboxActions(core: Core, magicValues: readonly MagicValu
     });
   }
 
-  const scenarios: Scenarios = { scenarios: magicValues.map(infoOf) };
-  return { scenarios, pay, payOut };
-}
-
-function infoOf({ cards, cents, scenario }: MagicValue): ScenarioInfo {
-  return {
-    ...scenario,
-    // The page gets no full card number: the gateway fills it in.
-    card: cards[0]?.slice(-4) ?? "",
-    cents,
+  const scenarios: Scenarios = {
+    scenarios: magicValues.map(({ cards, cents, scenario }) => {
+      // The page gets no full card number: the gateway fills it in.
+      return { ...scenario, card: cards[0]?.slice(-4) ?? "", cents };
+    }),
   };
+  return { scenarios, pay, payOut };
 }
 
 /** A valid card number that is not a magic one, so that the amount decides. */
 const plainCard = "4242424242424242";
 
 /** What triggers the scenario: its card or its amount, beside ordinary ones. */
-function valuesOf({ scenario, by }: SandboxOrder, magicValues: readonly MagicValue[]): Values {
+function valuesOf({ scenario, by }: SandboxOrder, magicValues: readonly MagicValue[]) {
   const magic = magicValues.find((value) => value.scenario.name === scenario);
   const [card] = magic?.cards ?? [];
   if (!magic || card === undefined) throw new Refused(400, "scenario: there is no such scenario");
@@ -72,10 +68,7 @@ function valuesOf({ scenario, by }: SandboxOrder, magicValues: readonly MagicVal
   return { number: plainCard, amount: `10.${magic.cents}` };
 }
 
-interface Values {
-  readonly number: string;
-  readonly amount: string;
-}
+type Values = ReturnType<typeof valuesOf>;
 
 function paymentOf({ externalId }: SandboxOrder, { number, amount }: Values) {
   const card = { number, cvv: "123", expMonth: 12, expYear: 2035 };

@@ -63,7 +63,7 @@ export function createAdminListener(
     });
     return built;
   };
-  const operatorConsole = createConsole({
+  const answerPage = createConsole({
     ...{ accounts, activities, ledger, notReady },
     authenticated: !isOpen,
     reserve: config.rateLimit.reserve,
@@ -80,7 +80,7 @@ export function createAdminListener(
     sandbox: emulator && createSandboxActions(core, emulator.magicValues),
   });
   return createAdminServer({
-    ...{ notReady, deadLetters, intake, answerPage: operatorConsole.answer },
+    ...{ notReady, deadLetters, intake, answerPage },
     exposition: (accept) => expositionOf(metrics.registry, accept),
     details() {
       const redis = stores.redisHealth?.();
