@@ -1,5 +1,8 @@
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
+import { reasonOf, systemCode } from "../net/system-errors.ts";
+import type { Verdict } from "./breaker.ts";
+import type { ExchangeFailure, FailureKind } from "./exchange.ts";
 
 /** The payment or payout that a call moves money for. */
 export interface Money {
@@ -32,4 +35,68 @@ export function unavailable(
 ): GatewayError {
   const details = { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs, cause };
   return new GatewayError("UNAVAILABLE", message, details);
+}
+
+/** The verdict on an exchange that failed `lastedMs` after its start. */
+export function verdictOf({ failure, cause }: ExchangeFailure, lastedMs: number): Verdict {
+  switch (failure) {
+    case "kept":
+      return "nothing";
+    case "caller":
+      // A caller with a short deadline must not open the breaker for others.
+      return lastedMs >= slowMs ? "timeout" : "nothing";
+    case "timeout":
+      return "timeout";
+    case "tooLarge":
+      return "answered";
+    case "connection":
+      return timeouts.has((cause as NodeJS.ErrnoException)?.code) ? "timeout" : "failed";
+  }
+}
+
+/** A caller that leaves after this long counts as an upstream time-out. */
+const slowMs = 5_000;
+
+const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);
+
+/** The error of a call whose exchange failed. */
+export function errorOfFailure(
+  { failure, sent, cause }: ExchangeFailure,
+  money: Money | undefined,
+): GatewayError {
+  // Whatever ended the exchange, a money call that was sent has an unknown outcome.
+  if (sent && money) return outcomeUnknown(money.externalId, { cause });
+  if (failure === "caller") return cause as GatewayError;
+  if (failure === "kept") {
+    return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);
+  }
+  if (!sent) return unavailable("the payments service cannot be reached", cause);
+  return unavailable(`the call to the payments service failed: ${faults[failure]}`, cause);
+}
+
+/** Why there is no answer, in words that quote nothing of it. */
+export function faultOf({ failure, cause }: ExchangeFailure): string {
+  if (failure !== "connection" || !(cause instanceof Error)) return faults[failure];
+  const code = systemCode(cause);
+  if (isRefusedAnswer(cause, code)) return "the answer breaks the rules of HTTP/1.1";
+  return code === undefined ? faults[failure] : reasonOf(code);
+}
+
+/** Whether undici itself closed the connection, on a 100 Continue that nobody asked for, say. */
+function isRefusedAnswer({ name, message }: Error, code: string | undefined): boolean {
+  if (name === "HTTPParserError" || code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH") return true;
+  return message === "bad response" || message === "bad upgrade";
+}
+
+const faults: Readonly<Record<FailureKind, string>> = {
+  caller: "no answer before the caller's deadline",
+  connection: "the connection was lost",
+  kept: "the request was not let out",
+  timeout: "no answer in time",
+  tooLarge: "the answer was too long",
+};
+
+/** The same of an answer that was not understood. */
+export function faultOfAnswer(status: number): string {
+  return status >= 500 ? `HTTP ${status}` : `HTTP ${status}, and the answer was not understood`;
 }

@@ -13,6 +13,8 @@ import { type DecodeOptions, encode } from "../wire/wire.ts";
 
 /** One endpoint of the spec. */
 export interface Endpoint {
+  /** Method and path. */
+  readonly name: string;
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** As in the spec: begins with `/api`, with `{...}` for path parameters. */
   readonly path: string;
@@ -79,9 +81,10 @@ export function restCall<Input extends DescMessage, Result>(
 
 /** Reads a method's endpoint from its option in the proto. @throws Error if it has none */
 function endpointOf(method: DescMethod): Endpoint {
-  const [verb, path] = getOption(method, endpoint).split(" ");
+  const name = getOption(method, endpoint);
+  const [verb, path] = name.split(" ");
   if (!path) throw new Error(`${method.parent.typeName}.${method.name} has no endpoint`);
-  return { method: verb as Endpoint["method"], path, moneyKind: moneyKindOf(method) };
+  return { name, method: verb as Endpoint["method"], path, moneyKind: moneyKindOf(method) };
 }
 
 /** Fills in the path's parameters: the request's fields of the same names. */

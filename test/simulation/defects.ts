@@ -327,7 +327,7 @@ export const defects = defectsIn({
       shownBy: 7,
     },
   },
-  "upstream/attempt.ts": {
+  "upstream/create-upstream.ts": {
     "a connection goes on after an answer to another request came by it": {
       line: "connections.onMixUp();",
       instead: "connections.dispatch.name;",

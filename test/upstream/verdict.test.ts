@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { verdictOf } from "../../src/upstream/attempt.ts";
 import type { ExchangeFailure } from "../../src/upstream/exchange.ts";
+import { verdictOf } from "../../src/upstream/outcome.ts";
 
 const failed = (failure: ExchangeFailure["failure"], code?: string): ExchangeFailure => ({
   ...{ failure, sent: true, head: undefined },
