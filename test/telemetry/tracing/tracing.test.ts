@@ -232,9 +232,6 @@ const lies: Readonly<Record<string, (response: ServerResponse) => void>> = {
     const drip = setInterval(() => socket?.write(`x: ${"y".repeat(1_000)}\r\n`), 1);
     response.on("close", () => clearInterval(drip));
   },
-  "a time to try again that is far away": (response) => {
-    response.writeHead(503, { "retry-after": "1000000" }).end();
-  },
 };
 
 for (const [name, lie] of Object.entries(lies)) {
