@@ -28,12 +28,10 @@ export function customerCases({ upstreamOf }: Context) {
   } satisfies Partial<Core>;
 }
 
-/** Removes the full number from a copy: the item may be shared with callers who may see it. */
-function withoutPan(item: WalletItem, call: Call): WalletItem {
-  if (item.card?.fullNumber === undefined || call.caller.scopes.has("wallet:pan")) return item;
-  const card = { ...item.card };
-  delete card.fullNumber;
-  return { ...item, card };
+/** Removes the full number, unless the caller may see it. */
+function withoutPan(item: WalletItem, { caller }: Call): WalletItem {
+  if (!caller.scopes.has("wallet:pan")) delete item.card?.fullNumber;
+  return item;
 }
 
 /** Whether the requests of a method name a customer. */
