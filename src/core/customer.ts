@@ -28,10 +28,12 @@ export function customerCases({ upstreamOf }: Context) {
   } satisfies Partial<Core>;
 }
 
-/** Removes the full number, unless the caller may see it. */
-function withoutPan(item: WalletItem, { caller }: Call): WalletItem {
-  if (!caller.scopes.has("wallet:pan")) delete item.card?.fullNumber;
-  return item;
+/** Removes the full number from a copy: the item may be shared with callers who may see it. */
+function withoutPan(item: WalletItem, call: Call): WalletItem {
+  if (item.card?.fullNumber === undefined || call.caller.scopes.has("wallet:pan")) return item;
+  const card = { ...item.card };
+  delete card.fullNumber;
+  return { ...item, card };
 }
 
 /** Whether the requests of a method name a customer. */
