@@ -5,8 +5,8 @@ import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
 import { type KeyFile, reloadedKeys } from "./key-file.ts";
 
 /**
- * Reads the API keys of a file, and again when it changes. It holds only hashes, and a key is found by its hash: the time of a
- * look-up can reveal something of the hash, but not the key.
+ * Reads the API keys of a file, and again when it changes. It holds only hashes, and a key is found
+ * by its hash: the time of a look-up can reveal something of the hash, but not the key.
  * @param accounts names of the merchant accounts: a key that is limited to any other is an error
  * @throws ConfigError for a file that cannot be read or is wrong, naming what is wrong
  */
