@@ -50,8 +50,8 @@ export interface SendOptions {
    */
   readonly signal: AbortSignal;
   /**
-   * When `signal` will abort, in milliseconds since the epoch: no call that is sent once waits for a
-   * token that would come too late.
+   * When `signal` will abort, in milliseconds since the epoch: no call waits for a token that would
+   * come too late.
    */
   readonly deadlineMs?: number | undefined;
   /** Whose turn at the account's budget the call takes. Calls without a caller share turns. */
@@ -67,8 +67,8 @@ export interface SendOptions {
 /**
  * The payments service for one merchant account: a method per REST call, see `calls.ts`. Requests must have passed
  * validation. Each request takes a token of the account's rate budget first. Reads that the
- * service fails to answer (`failed` in `breaker.ts`) are sent again, at most twice; every other
- * call is sent at most once.
+ * service fails to answer (`failed` in `breaker.ts`, and no Error object) are sent again, at most
+ * twice; every other call is sent at most once.
  *
  * @throws GatewayError by the table of `error-codes.ts`: with `upstream` for an Error object;
  * UNAVAILABLE if the service cannot be reached, with `retryAfterMs` if the breaker refused the
