@@ -40,19 +40,7 @@ import { createPublicServer } from "./public-server.ts";
 import { createShutdown } from "./shutdown.ts";
 
 /** A running gateway. Its URLs have the actual ports, also where port 0 was configured. */
-export interface Gateway {
-  readonly publicUrl: string;
-  readonly rpcUrl: string;
-  readonly adminUrl: string;
-  /** URL of the emulator, in sandbox mode. */
-  readonly sandboxUrl?: string;
-  /**
-   * Drains: readiness and health report not ready, and after SHUTDOWN_DELAY listeners stop
-   * accepting, calls in flight finish, streams end one by one with a cursor to resume from.
-   * Resolves within SHUTDOWN_TIMEOUT; what is still open by then is cut.
-   */
-  stop(): Promise<void>;
-}
+export type Gateway = Awaited<ReturnType<typeof startGateway>>;
 
 /**
  * Creates and connects all parts of the gateway, which only this file imports, and opens the
@@ -60,11 +48,7 @@ export interface Gateway {
  * @param sandbox settings of the emulator's own, in sandbox mode
  * @throws ConfigError for a configured file, directory or address that cannot be used
  */
-export async function startGateway(
-  config: Config,
-  log: Logger,
-  sandbox: object = {},
-): Promise<Gateway> {
+export async function startGateway(config: Config, log: Logger, sandbox: object = {}) {
   const names = [...config.accounts.keys()];
   const { report: note, ...told } = createTelemetry(
     log,
@@ -158,8 +142,9 @@ export async function startGateway(
   return {
     publicUrl: listeningUrl,
     ...{ rpcUrl, adminUrl },
-    ...(emulator ? { sandboxUrl: emulator.url } : {}),
-    stop: () => shutdown.stop(),
+    /** In sandbox mode. */
+    sandboxUrl: emulator?.url,
+    stop: shutdown.stop,
   };
 }
 

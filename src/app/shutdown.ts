@@ -97,7 +97,11 @@ export function createShutdown(options: ShutdownOptions) {
     get announced(): boolean {
       return announced;
     },
-    /** See `Gateway.stop`. */
+    /**
+     * Drains: readiness and health report not ready, and after SHUTDOWN_DELAY listeners stop
+     * accepting, calls in flight finish, streams end one by one with a cursor to resume from.
+     * Resolves within SHUTDOWN_TIMEOUT; what is still open by then is cut.
+     */
     async stop(): Promise<void> {
       const { timeoutMs, delayMs } = times;
       const stoppedAt = performance.now();
