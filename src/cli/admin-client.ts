@@ -1,17 +1,20 @@
 import type { Command } from "commander";
 import { Agent, request } from "undici";
 import { CommandError, exitCodes } from "./command-error.ts";
-import { accountOption, credentialOf, keyFileOption, tlsOf, urlOption } from "./gateway-options.ts";
+import {
+  addGatewayOptions,
+  credentialOf,
+  type GatewayOptions,
+  tlsOf,
+  urlOption,
+} from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
 
-/** The address of a gateway's admin listener, the credential to send, and the merchant account. */
-export interface AdminOptions {
+export interface AdminOptions extends Omit<GatewayOptions, "url"> {
   readonly adminUrl: string;
-  readonly keyFile?: string;
-  readonly account?: string;
 }
 
 export const adminHelp = `When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
@@ -19,17 +22,13 @@ the scope admin.`;
 
 /** Adds the options of `AdminOptions` to a command. */
 export function addAdminOptions(command: Command): Command {
-  return command
-    .addOption(
-      urlOption(
-        "--admin-url <url>",
-        "the gateway's admin listener",
-        "PAYMENTS_GATEWAY_ADMIN_URL",
-        "http://127.0.0.1:4002",
-      ),
-    )
-    .addOption(keyFileOption())
-    .addOption(accountOption());
+  const listener = urlOption(
+    "--admin-url <url>",
+    "the gateway's admin listener",
+    "PAYMENTS_GATEWAY_ADMIN_URL",
+    "http://127.0.0.1:4002",
+  );
+  return addGatewayOptions(command, listener);
 }
 
 /** Resolves with the parsed JSON body of the answer; undefined where there is nothing (404). */

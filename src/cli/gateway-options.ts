@@ -20,31 +20,25 @@ export const credentialsHelp = `Who is asking: an API key or a JWT in PAYMENTS_G
 PAYMENTS_GATEWAY_KEY_FILE. With https, PAYMENTS_GATEWAY_TLS_CA_FILE names the authorities to trust, and
 PAYMENTS_GATEWAY_TLS_CERT_FILE and PAYMENTS_GATEWAY_TLS_KEY_FILE the certificate to show (mTLS).`;
 
-/** Adds the options of `GatewayOptions` to a command. */
-export function addGatewayOptions(command: Command): Command {
+/** Adds the options of `GatewayOptions` to a command; `listener` is the option for the address. */
+export function addGatewayOptions(command: Command, listener: Option = rpcListener()): Command {
   return command
+    .addOption(listener)
     .addOption(
-      urlOption(
-        "--url <url>",
-        "the gateway's rpc listener",
-        "PAYMENTS_GATEWAY_URL",
-        "http://127.0.0.1:4001",
+      new Option("--key-file <file>", "file that holds an API key or a JWT").env(
+        "PAYMENTS_GATEWAY_KEY_FILE",
       ),
     )
-    .addOption(keyFileOption())
-    .addOption(accountOption());
+    .option(
+      "--account <name>",
+      "merchant account (default: the usual one)",
+      readAs(kinds.accountName),
+    );
 }
 
-export function accountOption(): Option {
-  return new Option("--account <name>", "merchant account (default: the usual one)").argParser(
-    readAs(kinds.accountName),
-  );
-}
-
-export function keyFileOption(): Option {
-  return new Option("--key-file <file>", "file that holds an API key or a JWT").env(
-    "PAYMENTS_GATEWAY_KEY_FILE",
-  );
+function rpcListener(): Option {
+  const description = "the gateway's rpc listener";
+  return urlOption("--url <url>", description, "PAYMENTS_GATEWAY_URL", "http://127.0.0.1:4001");
 }
 
 /** An option for a URL, which may also come from an environment variable; empty counts as unset. */

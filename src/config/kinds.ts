@@ -18,12 +18,6 @@ export interface Kind<T> {
 /** Says what is wrong with a file, without its secrets. */
 export class FileProblem extends Error {}
 
-/** Where a listener listens. Port 0 lets the system pick one. */
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
 function kind<T>(accepts: string, read: (text: string) => T | undefined): Kind<T> {
   return { accepts, read };
 }
@@ -97,6 +91,9 @@ export const address = kind("host:port, such as 127.0.0.1:4000 or [::1]:4000", (
   const port = Number(match?.[3]);
   return host !== undefined && port <= 65_535 ? { host, port } : undefined;
 });
+
+/** Where a listener listens. Port 0 lets the system pick one. */
+export type Address = Readonly<NonNullable<ReturnType<typeof address.read>>>;
 
 const isHttp = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? "");
 
