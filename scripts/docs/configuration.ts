@@ -16,7 +16,7 @@ const tables = sections.map(({ title, intro, table }) => [
   ...(intro === undefined ? [] : [`${intro}\n`]),
   "| variable | default | accepted | meaning |",
   "| --- | --- | --- | --- |",
-  ...Object.entries(table)
+  ...Object.entries<Variable>(table)
     .filter(([, { doc }]) => doc !== undefined)
     .map(([name, variable]) => row(name, variable)),
   "",

@@ -313,11 +313,7 @@ const telemetry = {
 type Table = Readonly<Record<string, Variable>>;
 
 /** The table, in the sections of its page. */
-export const sections: readonly {
-  readonly title: string;
-  readonly intro?: string;
-  readonly table: Table;
-}[] = [
+export const sections = [
   { title: "The payments service", table: upstream },
   { title: "Listeners", table: listeners },
   {
