@@ -8,28 +8,32 @@ export type SandboxRecord =
   | { event: "internal_error"; error: unknown };
 
 /** The sandbox's delays, in milliseconds. */
-export interface SandboxDelays {
-  /** Between the end of an operation and its callback. Default 100. */
-  readonly callbackMs: number;
-  /** Until a delayed payment settles. Default 5,000. */
-  readonly settleMs: number;
-  /** Until a payout settles. Default 1,000. */
-  readonly payoutMs: number;
-  /** Until a slow response is sent. Default 10,000. */
-  readonly slowAnswerMs: number;
-}
+const defaultDelays = {
+  /** Between the end of an operation and its callback. */
+  callbackMs: 100,
+  /** Until a delayed payment settles. */
+  settleMs: 5_000,
+  /** Until a payout settles. */
+  payoutMs: 1_000,
+  /** Until a slow response is sent. */
+  slowAnswerMs: 10_000,
+};
+
+export type SandboxDelays = Readonly<typeof defaultDelays>;
 
 /** When a callback that was not answered with 200 is sent again. */
-export interface CallbackRetry {
-  /** Pause after the first attempt; it doubles with each further one. Default 1,000. */
-  readonly firstPauseMs: number;
-  /** Longest pause. Default 60,000. */
-  readonly maxPauseMs: number;
-  /** Time limit of one attempt. Default 10,000. */
-  readonly attemptTimeoutMs: number;
-  /** No attempt starts later than this after the first one. Default 24 hours. */
-  readonly giveUpAfterMs: number;
-}
+export const defaultCallbackRetry = {
+  /** Pause after the first attempt; it doubles with each further one. */
+  firstPauseMs: 1_000,
+  /** Longest pause. */
+  maxPauseMs: 60_000,
+  /** Time limit of one attempt. */
+  attemptTimeoutMs: 10_000,
+  /** No attempt starts later than this after the first one. */
+  giveUpAfterMs: 24 * 60 * 60 * 1_000,
+};
+
+export type CallbackRetry = Readonly<typeof defaultCallbackRetry>;
 
 export interface SandboxOptions {
   readonly host: string;
@@ -53,20 +57,6 @@ export interface SandboxOptions {
   readonly callbackRetry?: Partial<CallbackRetry>;
   readonly log?: (record: SandboxRecord) => void;
 }
-
-export const defaultDelays: SandboxDelays = {
-  callbackMs: 100,
-  settleMs: 5_000,
-  payoutMs: 1_000,
-  slowAnswerMs: 10_000,
-};
-
-export const defaultCallbackRetry: CallbackRetry = {
-  firstPauseMs: 1_000,
-  maxPauseMs: 60_000,
-  attemptTimeoutMs: 10_000,
-  giveUpAfterMs: 24 * 60 * 60 * 1_000,
-};
 
 /** The options with their defaults. */
 export type Settings = ReturnType<typeof settingsOf>;
