@@ -15,11 +15,12 @@ export interface ForwardOptions {
   /** Most attempts for one callback. */
   readonly attempts: number;
   readonly signal: AbortSignal;
-  /** Time limit of one attempt. Default: 10,000 ms. */
-  readonly timeoutMs?: number;
-  /** The pause after attempt n is random, up to this times 2^n. Default: 500 ms. */
-  readonly firstPauseMs?: number;
 }
+
+/** Time limit of one attempt. */
+const attemptMs = 10_000;
+/** The pause after attempt n is random, up to this times 2^n. */
+const firstPauseMs = 500;
 
 /** The result of the last attempt at the local service. */
 export interface Forwarded {
@@ -45,7 +46,7 @@ export async function forward(
   if (body === undefined) return undefined;
   const { resource } = kinds[kindOf(event.kind)];
   const url = options.url.replaceAll("{kind}", resource);
-  const { signal, firstPauseMs = 500 } = options;
+  const { signal } = options;
   const startedAt = performance.now();
   for (let attempts = 1; ; attempts++) {
     const answer = await post(url, body, options);
@@ -84,10 +85,10 @@ function put(body: Members, path: readonly string[], word: string): void {
 async function post(
   url: string,
   body: Buffer,
-  { password, signal, timeoutMs = 10_000 }: ForwardOptions,
+  { password, signal }: ForwardOptions,
 ): Promise<number | string> {
   try {
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]);
     return await postCallback(url, body, password, limited);
   } catch (error) {
     signal.throwIfAborted();
