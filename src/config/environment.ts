@@ -57,11 +57,10 @@ const wrong = new Error("a variable is wrong");
 
 /** @throws ConfigError */
 function read(env: Environment, name: Name, values: Values): unknown {
-  const { kind, secret, required, readIf, ...variable }: Variable = variables[name];
+  const { kind, secret, required, readIf, default: byDefault }: Variable = variables[name];
   if (readIf && !readIf(values)) return undefined;
-  const fallback =
-    typeof variable.default === "function" ? variable.default(values) : variable.default;
-  const text = textOf(env, name) ?? fallback;
+  const text =
+    textOf(env, name) ?? (typeof byDefault === "function" ? byDefault(values) : byDefault);
   if (text === undefined) {
     if (required) throw new ConfigError(name, `is missing, accepted is ${kind.accepts}`);
     return undefined;

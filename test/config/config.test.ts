@@ -272,6 +272,12 @@ test("all mistakes are told at once, a line for each", () => {
     ],
   );
   assert.equal(new ConfigError(mistakes).message, mistakes.join("\n"));
+  // The default of AUTH_MODE follows from the upstream; what is given does not.
+  const both = mistakesOf({ ...live, UPSTREAM_URL: "ftp://x", AUTH_MODE: "basic" });
+  assert.deepEqual(
+    both.map((line) => line.split(":")[0]),
+    ["UPSTREAM_URL", "AUTH_MODE"],
+  );
 });
 
 test("a wrong variable leads to no second mistake in variables that depend on it", () => {
