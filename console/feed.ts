@@ -1,6 +1,7 @@
 import type { Start } from "../src/admin/console-api.ts";
 import { ApiError, type Client, messageOf } from "./client.ts";
 import { type EventData, type EventRow, eventsQuery, rowOf } from "./event-row.ts";
+import { pause } from "./pause.ts";
 import { deliveries } from "./sse.ts";
 import { Store } from "./store.ts";
 
@@ -41,7 +42,7 @@ export class Feed {
   #failures = 0;
   #waiting: EventRow[] = [];
   #flushing = 0;
-  #retry: (() => void) | undefined;
+  #retry = new AbortController();
 
   constructor(client: Client, account: string) {
     this.#client = client;
@@ -49,8 +50,7 @@ export class Feed {
   }
 
   async run(): Promise<void> {
-    const online = () => this.#retry?.();
-    window.addEventListener("online", online, { signal: this.#end.signal });
+    window.addEventListener("online", () => this.retryNow(), { signal: this.#end.signal });
     while (!this.#end.signal.aborted) {
       let reason: string;
       try {
@@ -74,7 +74,7 @@ export class Feed {
 
   /** Ends the pause before the next attempt. */
   retryNow(): void {
-    this.#retry?.();
+    this.#retry.abort();
   }
 
   close(): void {
@@ -118,15 +118,8 @@ export class Feed {
 
   async #pause(ms: number, reason: string): Promise<void> {
     this.connection.set({ state: "waiting", reason, retryAtMs: Date.now() + ms });
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#retry = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      this.#end.signal.addEventListener("abort", () => this.#retry?.(), { once: true });
-    });
-    this.#retry = undefined;
+    this.#retry = new AbortController();
+    await pause(ms, this.#retry.signal, this.#end.signal);
     if (!this.#end.signal.aborted) this.connection.set({ state: "connecting" });
   }
 

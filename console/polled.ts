@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { messageOf } from "./client.ts";
+import { pause } from "./pause.ts";
 
 /** The latest value of a resource that the page polls. */
 export interface Polled<T> {
@@ -25,7 +26,8 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, everyMs: 
       let pauseMs = everyMs;
       while (!end.signal.aborted) {
         // Created before the request: `again` during the request starts another one after it.
-        const rested = rest(wake, end.signal);
+        const woken = new AbortController();
+        wake.current = () => woken.abort();
         try {
           const value = await ask(end.signal);
           if (end.signal.aborted) return;
@@ -39,7 +41,7 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, everyMs: 
           }));
           pauseMs = Math.min(pauseMs * 2, maxPauseMs);
         }
-        await rested.after(pauseMs);
+        await pause(pauseMs, woken.signal, end.signal);
         await visible(end.signal);
       }
     })();
@@ -88,24 +90,6 @@ export function usePolledPages<Page>(
 }
 
 const maxPauseMs = 15_000;
-
-function rest(wake: { current: () => void }, signal: AbortSignal) {
-  let woken = false;
-  let resolve = () => {};
-  wake.current = () => {
-    woken = true;
-    resolve();
-  };
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  return {
-    after: (ms: number) =>
-      new Promise<void>((done) => {
-        resolve = done;
-        if (woken || signal.aborted) done();
-        else setTimeout(done, ms);
-      }),
-  };
-}
 
 /** Resolves when the page is visible, since a page in the background should not poll. */
 async function visible(signal: AbortSignal): Promise<void> {
