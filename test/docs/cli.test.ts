@@ -134,7 +134,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
         env,
         detached: true,
         stdio: ["ignore", "pipe", "inherit"],
-        timeout: timeoutMs,
+        timeout: 2 * timeoutMs,
       });
       begun.push(child);
       let printed = "";
