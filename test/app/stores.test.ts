@@ -10,6 +10,7 @@ import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { freePorts, spawnCli } from "../gateway/spawn.ts";
 import { newCall } from "../ledger/new-call.ts";
 import { logRecords } from "../log-records.ts";
+import { closing } from "../of-suite.ts";
 import { ownerOf, startCluster } from "../redis/cluster.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
@@ -19,8 +20,7 @@ async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logRecords("debug");
   const keyrings = new Map([["default", await deriveKeyring("default", [new Secret("password")])]]);
   const observers = { report: createTelemetry(log, []).report, tracing: noTracing };
-  const stores = await openStores(readConfig(env), keyrings, observers, log);
-  t.after(() => stores.close());
+  const stores = closing(t, await openStores(readConfig(env), keyrings, observers, log));
   return { records, stores };
 }
 
@@ -42,8 +42,7 @@ test("warns at start that a Redis failover may lose writes that no replica has t
 test("says at start and on /readyz that the replicas do not fit REDIS_MIN_REPLICAS, or lag", {
   skip: withoutRedis,
 }, async (t) => {
-  const redis = await startRedis([["repl-diskless-sync-delay", "0"]]);
-  t.after(() => redis.close());
+  const redis = closing(t, await startRedis([["repl-diskless-sync-delay", "0"]]));
   const replicaof: [string, string][] = [["replicaof", `127.0.0.1 ${redis.port}`]];
   const replicas = await Promise.all([startRedis(replicaof), startRedis(replicaof)]);
   for (const replica of replicas) {
@@ -85,8 +84,7 @@ test("says at start and on /readyz that the replicas do not fit REDIS_MIN_REPLIC
 });
 
 test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis();
-  t.after(() => redis.close());
+  const redis = closing(t, await startRedis());
   const { records, stores } = await open(t, { REDIS_URL: redis.url });
   const begin = (externalId: string) => stores.ledger.begin("default", newCall({ externalId }));
   await until(async () => (await begin("probe")) && records.length > 0);
@@ -98,8 +96,7 @@ test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => 
 });
 
 test("what the driver of Redis warns of is in the log", { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis();
-  t.after(() => redis.close());
+  const redis = closing(t, await startRedis());
   await redis.command("ACL", "SETUSER", "guest", "on", ">pass", "~*", "&*", "+@all", "-info");
   const env = { ...freePorts, REDIS_URL: `redis://guest:pass@127.0.0.1:${redis.port}` };
   const { child, ready, exit, errors, lines } = spawnCli(["serve"], env);
@@ -113,8 +110,7 @@ test("what the driver of Redis warns of is in the log", { skip: withoutRedis }, 
 test("a Redis prefix with state in another layout is refused, with what to do", {
   skip: withoutRedis,
 }, async (t) => {
-  const server = await startRedis();
-  t.after(() => server.close());
+  const server = closing(t, await startRedis());
   const env = { REDIS_URL: server.url, REDIS_PREFIX: "shop" };
   await server.command("HSET", "former:{default}:log", "epoch", "00000000", "tail", "1-1");
   const { exit, errors } = spawnCli(["serve"], { ...freePorts, ...env, REDIS_PREFIX: "former" });
@@ -132,8 +128,7 @@ test("a Redis prefix with state in another layout is refused, with what to do", 
 test("state that gets another layout under a running gateway is not used", {
   skip: withoutRedis,
 }, async (t) => {
-  const server = await startRedis();
-  t.after(() => server.close());
+  const server = closing(t, await startRedis());
   const { stores, records } = await open(t, { REDIS_URL: server.url });
   const begin = (externalId: string) => stores.ledger.begin("default", newCall({ externalId }));
   await until(async () => begin("first"));
@@ -152,8 +147,7 @@ test("state that gets another layout under a running gateway is not used", {
 test("Redis is away while a cluster moves the slot of an account, and the log says so", {
   skip: withoutRedis,
 }, async (t) => {
-  const cluster = await startCluster(2);
-  t.after(() => cluster.close());
+  const cluster = closing(t, await startCluster(2));
   const { stores, records } = await open(t, {
     REDIS_URL: cluster.url,
     REDIS_MIN_REPLICAS: "0",
@@ -182,8 +176,7 @@ test("Redis is away while a cluster moves the slot of an account, and the log sa
 test("Redis is away while no majority of its Sentinels answers, and the log says so", {
   skip: withoutRedis,
 }, async (t) => {
-  const set = await startSentinelSet();
-  t.after(() => set.close());
+  const set = closing(t, await startSentinelSet());
   const { stores, records } = await open(t, { REDIS_URL: set.url });
   await until(async () => stores.ledger.begin("default", newCall({ externalId: "first" })));
   await Promise.all(set.sentinels.slice(1).map((sentinel) => sentinel.kill()));

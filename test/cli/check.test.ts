@@ -13,7 +13,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { openDirectory } from "../../src/stores/sqlite/directory.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { serve } from "../listen.ts";
-import { ofSuite } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
@@ -215,8 +215,7 @@ test("a certificate that expires is reported", () => {
 test("durability, missing replicas and forbidden commands of Redis are reported", {
   skip: withoutRedis,
 }, async (t) => {
-  const server = await startRedis();
-  t.after(() => server.close());
+  const server = closing(t, await startRedis());
   const redis = (url: string, env: Record<string, string> = {}) =>
     check({ REDIS_URL: url, ...env });
   const first = await redis(server.url);
@@ -267,10 +266,8 @@ test("a cluster of which no node answers is told as such", async () => {
 });
 
 test("a Redis that is a replica is told as such", { skip: withoutRedis }, async (t) => {
-  const primary = await startRedis();
-  t.after(() => primary.close());
-  const replica = await startRedis([["replicaof", `127.0.0.1 ${primary.port}`]]);
-  t.after(() => replica.close());
+  const primary = closing(t, await startRedis());
+  const replica = closing(t, await startRedis([["replicaof", `127.0.0.1 ${primary.port}`]]));
   const { code, said } = await check({ REDIS_URL: replica.url });
   assert.equal(code, 1);
   assert.match(said("redis"), /^ok: connected/);
