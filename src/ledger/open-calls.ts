@@ -1,4 +1,3 @@
-import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { isCall } from "./call-outcome.ts";
 import { evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
@@ -25,14 +24,11 @@ function isRecorded(intent: OpenCall, { snapshot = noFacts }: Evidence): boolean
   return isNamed(intent) && snapshot.operations.some(isOfIt);
 }
 
-/** What callers see of an external_id beside its payment or payout. */
-export interface Standing extends ReturnType<typeof outcomeFlags> {
-  /** As `Event.state` has it. */
-  readonly state: PaymentState;
-}
-
-/** Undefined if nothing is known of the external_id and no call is out. */
-export function standingOf(kind: Kind, known: Evidence): Standing | undefined {
+/**
+ * What callers see of an external_id beside its payment or payout, the state as `Event.state` has it.
+ * Undefined if nothing is known of the external_id and no call is out.
+ */
+export function standingOf(kind: Kind, known: Evidence) {
   const { snapshot = noFacts } = known;
   const flags = outcomeFlags(known);
   if (!flags.outcomeUnknown && snapshot.operations.every(isCall)) return undefined;

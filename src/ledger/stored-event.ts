@@ -25,13 +25,8 @@ export function writeEvent(seal: Seal | undefined, event: Event, traceparent?: s
   return joined([field.finish(), open]);
 }
 
-export interface StoredEvent {
-  readonly event: Event;
-  /** Its secret fields could not be decrypted, and are absent. */
-  readonly locked: boolean;
-}
-
-export function readEvent(seal: Seal | undefined, bytes: Uint8Array): StoredEvent {
+/** @returns `locked` if its secret fields could not be decrypted, and are absent */
+export function readEvent(seal: Seal | undefined, bytes: Uint8Array) {
   const reader = new BinaryReader(bytes);
   const [number, type] = bytes.length > 0 ? reader.tag() : [];
   if (number !== sealedField || type !== WireType.LengthDelimited) {
