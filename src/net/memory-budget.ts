@@ -98,7 +98,7 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
 
   function look(): void {
     countUnread();
-    makeRoom();
+    if (!isRoomy(1)) makeRoom();
     if (watched.size > 0) return;
     clearInterval(sweep);
     sweep = undefined;
