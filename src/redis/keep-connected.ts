@@ -15,47 +15,37 @@ export function keepConnected(
 ): void {
   let tries = 0;
   let released = false;
-  let reopening: NodeJS.Timeout | undefined;
-  let watchdog: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
   const disconnect = client.disconnect.bind(client);
   client.disconnect = (reconnect = false) => {
     if (!reconnect) {
       released = true;
-      clearTimeout(reopening);
-      clearTimeout(watchdog);
+      clearTimeout(timer);
       onReleased();
     }
     disconnect(reconnect);
   };
 
-  function reopenIn(ms: number): void {
-    clearTimeout(reopening);
+  /** After so long, opens the connection, or ends a try that neither succeeds nor fails. */
+  function lookIn(ms: number, { isTried }: { readonly isTried: boolean }): void {
+    clearTimeout(timer);
     if (released) return;
-    reopening = setTimeout(() => {
-      // `connect` rejects during another try; the events report how this one ends.
-      client.connect().catch(() => {});
-      watch();
-    }, ms).unref();
-  }
-  /** Ends a try that neither succeeds nor fails. */
-  function watch(): void {
-    clearTimeout(watchdog);
-    if (released) return;
-    watchdog = setTimeout(() => {
+    timer = setTimeout(() => {
       if (client.status === "ready") return;
-      disconnect(true);
-      reopenIn(pauseMs(++tries));
-      watch();
-    }, stuckMs).unref();
+      if (isTried) disconnect(true);
+      // `connect` rejects during another try; the events report how this one ends.
+      else client.connect().catch(() => {});
+      lookIn(isTried ? pauseMs(++tries) : stuckMs, { isTried: !isTried });
+    }, ms).unref();
   }
 
   client.on("ready", () => {
     tries = 0;
-    clearTimeout(watchdog);
+    clearTimeout(timer);
   });
-  client.on("close", watch);
+  client.on("close", () => lookIn(stuckMs, { isTried: true }));
   client.on("end", () => {
-    if (!released) reopenIn(pauseMs(++tries));
+    if (!released) lookIn(pauseMs(++tries), { isTried: false });
   });
-  watch();
+  lookIn(stuckMs, { isTried: true });
 }
