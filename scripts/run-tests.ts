@@ -155,10 +155,11 @@ const taken = (matches: (file: string) => boolean) => {
 };
 const oneOf = (patterns: readonly RegExp[]) => (file: string) =>
   patterns.some((pattern) => pattern.test(file));
+/** Files that share a process with others, apart from those that mock timers or do not. */
+const sharing = (mocks: boolean) =>
+  shared(taken((file) => mayShare(file) && mocksTimers(file) === mocks));
 const jobs = [taken(oneOf(browsing)), ...taken(oneOf(alone)).map((file) => [file])]
-  .concat(
-    shared(taken((file) => folderOf(file) !== undefined && timesOf([file]).seconds < longSeconds)),
-  )
+  .concat(sharing(true), sharing(false))
   .concat([...left].map((file) => [file]))
   .filter(({ length }) => length > 0)
   .map(testJob);
@@ -187,6 +188,18 @@ function folderOf(file: string): string | undefined {
   if (root === undefined) return undefined;
   const [folder = "", ...more] = relative(root, file).split(sep);
   return more.length > 0 ? join(root, folder) : root;
+}
+
+function mayShare(file: string): boolean {
+  return folderOf(file) !== undefined && timesOf([file]).seconds < longSeconds;
+}
+
+/**
+ * Mocked timers are those of the whole process: what another file has started there, such as a
+ * gateway for all of its tests, would set timers that never fire.
+ */
+function mocksTimers(file: string): boolean {
+  return /\bmock\.timers\.enable\(/.test(readFileSync(file, "utf8"));
 }
 
 /** Groups files into processes: files of a folder together, and small folders with each other. */
