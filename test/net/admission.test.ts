@@ -6,6 +6,8 @@ import { type CallKind, createAdmission, type Slot } from "../../src/net/admissi
 function createRig(maxCalls: number | undefined) {
   let nowMs = 1_000_000;
   let turn: (() => void)[] = [];
+  // A mock of a mock would be what is restored at the end.
+  mock.restoreAll();
   mock.method(performance, "now", () => nowMs);
   mock.method(globalThis, "setImmediate", (callback: () => void) => void turn.push(callback));
   const admission = createAdmission({ maxCalls });
