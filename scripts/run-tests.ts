@@ -52,10 +52,10 @@ const runLimitMs = Number(values["run-limit"]) * 1_000;
  */
 const background = [/^test\/(exploration\/exploration|simulation\/(many|simulation))\.test\.ts$/];
 
-/** Files that need a process of their own: most measure it or inspect what it has loaded. */
+/** Files that need a process of their own: they measure it, inspect what it has loaded, or own its time. */
 const alone = [
   ...background,
-  /^test\/(collections\/under-way|hardening\/heap|telemetry\/tracing\/tracing)\.test\.ts$/,
+  /^test\/(simulation\/redis|collections\/under-way|hardening\/heap|telemetry\/tracing\/tracing)\.test\.ts$/,
 ];
 
 /**
@@ -155,9 +155,9 @@ const taken = (matches: (file: string) => boolean) => {
 };
 const oneOf = (patterns: readonly RegExp[]) => (file: string) =>
   patterns.some((pattern) => pattern.test(file));
-/** Files that share a process with others, apart from those that mock timers or do not. */
+/** Files that share a process with others: those that mock time apart from those that do not. */
 const sharing = (mocks: boolean) =>
-  shared(taken((file) => mayShare(file) && mocksTimers(file) === mocks));
+  shared(taken((file) => mayShare(file) && mocksTime(file) === mocks));
 const jobs = [taken(oneOf(browsing)), ...taken(oneOf(alone)).map((file) => [file])]
   .concat(sharing(true), sharing(false))
   .concat([...left].map((file) => [file]))
@@ -195,11 +195,12 @@ function mayShare(file: string): boolean {
 }
 
 /**
- * Mocked timers are those of the whole process: what another file has started there, such as a
- * gateway for all of its tests, would set timers that never fire.
+ * Mocked timers and clocks are those of the whole process: what another file has started there, such
+ * as a gateway for all of its tests, would set timers that never fire.
  */
-function mocksTimers(file: string): boolean {
-  return /\bmock\.timers\.enable\(/.test(readFileSync(file, "utf8"));
+function mocksTime(file: string): boolean {
+  const mocks = /\bmock\.(timers\.enable\(|method\((performance|globalThis|Date),)/;
+  return mocks.test(readFileSync(file, "utf8"));
 }
 
 /** Groups files into processes: files of a folder together, and small folders with each other. */
