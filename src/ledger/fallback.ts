@@ -44,10 +44,10 @@ export class LedgerWithFallback extends Ledger {
   /** Steps that the store does not have yet, by account: one node of a cluster may be away alone. */
   readonly #outboxes = new Map<string, Outbox>();
   /**
-   * Ids of calls that ended here and whose ending the store does not have yet: this process must not
-   * look them up as lost.
+   * How calls ended here whose ending the store does not have yet, by id: this process must not look
+   * them up as lost.
    */
-  readonly #unwritten = new Set<string>();
+  readonly #unwritten = new Map<string, Ending["state"]>();
 
   constructor(options: FallbackOptions) {
     super(options);
@@ -90,7 +90,7 @@ export class LedgerWithFallback extends Ledger {
       if (begun) return begun;
       // The store may have taken key and lock even so.
       if (asked && !(error instanceof UnreadableRecord)) {
-        this.#unwritten.add(given.id);
+        this.#unwritten.set(given.id, "closed");
         const nowMs = this.nowMs(account);
         const intent = intentOfCall(
           recordKey(given.kind, given.externalId),
@@ -125,7 +125,7 @@ export class LedgerWithFallback extends Ledger {
     told?: Entry,
   ): Promise<Recorded> {
     this.#own.end(account, intent, ending, told);
-    this.#unwritten.add(intent.id);
+    this.#unwritten.set(intent.id, ending.state);
     const write = this.#write(account, intent, ending, told);
     let recorded: Recorded | undefined;
     let failure: unknown;
@@ -144,10 +144,14 @@ export class LedgerWithFallback extends Ledger {
     const about = { kind, externalId };
     const before = this.#notStored(account, about);
     const known = await this.#within(super.known(account, kind, externalId));
-    const stored = known.intents.filter((call) => !this.isEnding(call));
     // One that was settled while the store was read may still be open in what was read.
     const now = this.#notStored(account, about);
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
+    // One of a process that is gone, which ends here as unknown, is open all the same.
+    const stored = known.intents.filter(
+      ({ id }) =>
+        !this.#unwritten.has(id) || (this.#unwritten.get(id) === "unknown" && !own.has(id)),
+    );
     for (const { id } of stored) own.delete(id);
     // The store may lack some of this process, and this process has forgotten most of the store's.
     const marks = [...known.marks, ...this.#own.of(account, about).marks];

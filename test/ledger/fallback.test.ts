@@ -19,7 +19,7 @@ const account = "shop";
 const giveUpMs = 3_600_000;
 
 /** Two replicas with one store, which takes no commits of `refused`, and is away then or is not. */
-function replicas({ isAway = false } = {}) {
+function replicas({ isAway = false, readsGoOn = false } = {}) {
   const refused = new Set<string>();
   const times = { retentionMs: 86_400_000, firstLookMs: 60_000, giveUpMs };
   const store = createMemoryKernel(times);
@@ -33,7 +33,7 @@ function replicas({ isAway = false } = {}) {
   const replica = () =>
     new LedgerWithFallback({
       ...{ ...times, kernel, keyringOf: undefined },
-      ...{ isAway: () => isAway, answerMs: 1_000 },
+      ...{ isAway: () => isAway, readsGoOn, answerMs: 1_000 },
     });
   return { kernel, refused, one: replica(), other: replica() };
 }
@@ -54,6 +54,19 @@ test("a call that another replica has settled is open no more, whatever else wai
   assert.deepEqual(await openCalls(one, account, EventKind.PAYMENT, "order-1"), []);
   const [still] = await openCalls(one, account, EventKind.PAYMENT, "order-2");
   assert.equal(still?.state, "pending");
+  refused.clear();
+});
+
+test("a call of a process that is gone stays open while its loss cannot be stored", async (t) => {
+  const { refused, one, other } = replicas({ isAway: true, readsGoOn: true });
+  t.after(() => Promise.all([one.close(), other.close()]));
+  const lost = started(await other.begin(account, newCall()));
+  refused.add(recordKey(EventKind.PAYMENT, lost.externalId));
+  await one.end(account, lost, { state: "unknown" });
+  const known = await one.known(account, EventKind.PAYMENT, lost.externalId);
+  assert.equal(outcomeFlags(known).outcomeUnknown, true);
+  const next = await one.begin(account, newCall({ externalId: lost.externalId }));
+  assert.equal(next.kind, "inFlight");
   refused.clear();
 });
 
