@@ -257,14 +257,17 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
       const clock = new VirtualClock();
       // The clock stands still while the connection is made, and while Redis answers.
       void clock.holdFor(() => until(() => late.client.status === "ready"));
-      const { evalsha } = late.client;
-      const client = overridden<RedisClient>(late.client, {
-        evalsha(...args: unknown[]) {
-          const answer = evalsha.apply(late.client, args as never);
+      // Both: a server that does not know the script is asked a second time, with its text.
+      const held = (command: "eval" | "evalsha") =>
+        ((...args: [string, number, ...string[]]) => {
+          const answer: Promise<unknown> = late.client[command].apply(late.client, args);
           // NOSCRIPT may come before the clock holds for it.
-          (answer as Promise<unknown>).catch(() => {});
-          return clock.holdFor(async () => answer) as never;
-        },
+          answer.catch(() => {});
+          return clock.holdFor(async () => answer);
+        }) as never;
+      const client = overridden<RedisClient>(late.client, {
+        eval: held("eval"),
+        evalsha: held("evalsha"),
       });
       const bucket = create({ client, clock, report });
       t.after(async () => {
