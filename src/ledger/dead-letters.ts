@@ -62,9 +62,16 @@ export class DeadLetters {
     const of = this.#accountOf(account);
     const raw = Buffer.from(body, "base64");
     const bytes = of.keyring?.deadLetters.close(raw, letter.id) ?? raw;
-    const { result: isKept } = await of.transact([keyOf(letter.id), sumKey], (change) =>
-      addLetter(change, letter, bytes, this.#bound),
-    );
+    const { result: isKept } = await of.transact([keyOf(letter.id), sumKey], (change) => {
+      const [draft, sum] = change.drafts as readonly [Draft, Draft];
+      if (draft.value) return true;
+      const taken = sumIn(sum);
+      const { letters: max, bytes: maxBytes } = this.#bound;
+      change.isRead = taken.letters >= max || taken.bytes + bytes.length > maxBytes;
+      const place = change.instant;
+      if (!change.isRead) put(change, { ...letter, bytes: bytes.length, place }, bytes);
+      return !change.isRead;
+    });
     if (isKept) return;
     throw new GatewayError("UNAVAILABLE", "the dead letters are full: replay or discard some", {
       reason: "DEAD_LETTERS_FULL",
@@ -80,8 +87,11 @@ export class DeadLetters {
     account: string,
     { newestFirst = false, behind }: DeadLettersOptions = {},
   ): AsyncGenerator<StoredDeadLetter> {
+    if (behind !== undefined && !/^\d{1,16}$/.test(behind)) {
+      throw new GatewayError("INVALID_ARGUMENT", "the cursor is not one of a list of dead letters");
+    }
     const of = this.#accountOf(account);
-    let place = numberOf(behind);
+    let place = behind === undefined ? undefined : Number(behind);
     for (;;) {
       const next = place === undefined ? {} : newestFirst ? { max: place - 1 } : { min: place + 1 };
       const found = await of.kernel.range([index], { ...next, limit: pageSize, newestFirst });
@@ -112,7 +122,11 @@ export class DeadLetters {
 
   /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */
   async removeDeadLetter(account: string, id: string): Promise<boolean> {
-    const { result } = await this.#accountOf(account).transact([keyOf(id), sumKey], removeLetter);
+    const { result } = await this.#accountOf(account).transact([keyOf(id), sumKey], (change) => {
+      change.isRead = change.drafts[0]?.value === undefined;
+      if (!change.isRead) put(change, undefined);
+      return !change.isRead;
+    });
     return result;
   }
 }
@@ -138,60 +152,26 @@ function letterIn(
   if (!body) of.onLocked("dead_letter");
   return { ...letter, ...(body && { body: Buffer.from(body).toString("base64") }) };
 }
-/** @returns false if the account's share is full */
-function addLetter(
-  change: Change,
-  letter: Omit<DeadLetter, "body">,
-  body: Uint8Array,
-  bound: LettersBound,
-): boolean {
+
+/** Stores a letter, or removes the one that is there, and what all of them take together with it. */
+function put(change: Change, letter: LetterRecord | undefined, body?: Uint8Array): void {
   const [draft, sum] = change.drafts as readonly [Draft, Draft];
-  if (draft.value) return true;
-  const { letters, bytes } = (sum.value as LettersBound | undefined) ?? none;
-  if (letters >= bound.letters || bytes + body.length > bound.bytes) {
-    change.isRead = true;
-    return false;
-  }
-  draft.value = { ...letter, bytes: body.length, place: change.instant } satisfies LetterRecord;
-  draft.attachments.set("body", body);
-  change.indexes.push({ index, member: draft.key, score: "instant" });
-  sum.value = { letters: letters + 1, bytes: bytes + body.length } satisfies LettersBound;
-  keepBoth(change);
-  return true;
+  const { bytes } = letter ?? (draft.value as LetterRecord);
+  const sign = letter ? 1 : -1;
+  const before = sumIn(sum);
+  const after: LettersBound = {
+    letters: before.letters + sign,
+    bytes: before.bytes + sign * bytes,
+  };
+  draft.value = letter;
+  if (body) draft.attachments.set("body", body);
+  sum.value = after.letters > 0 ? after : undefined;
+  change.indexes.push({ index, member: draft.key, score: letter && "instant" });
+  for (const one of change.drafts) Object.assign(one, { keepMs: foreverMs, isPinned: true });
 }
 
-/** @returns whether it existed */
-function removeLetter(change: Change): boolean {
-  const [draft, sum] = change.drafts as readonly [Draft, Draft];
-  const letter = draft.value as LetterRecord | undefined;
-  if (!letter) {
-    change.isRead = true;
-    return false;
-  }
-  const { letters, bytes } = (sum.value as LettersBound | undefined) ?? none;
-  draft.value = undefined;
-  change.indexes.push({ index, member: draft.key, score: undefined });
-  const left = { letters: letters - 1, bytes: bytes - letter.bytes } satisfies LettersBound;
-  sum.value = left.letters > 0 ? left : undefined;
-  keepBoth(change);
-  return true;
-}
-
-function keepBoth({ drafts }: Change): void {
-  for (const draft of drafts) {
-    draft.keepMs = foreverMs;
-    draft.isPinned = true;
-  }
-}
-
-/**
- * Parses the place of a dead letter (`StoredDeadLetter.place`); undefined if there is none.
- * @throws GatewayError INVALID_ARGUMENT for text that is not a place
- */
-function numberOf(place: string | undefined): number | undefined {
-  if (place === undefined) return undefined;
-  if (/^\d{1,16}$/.test(place)) return Number(place);
-  throw new GatewayError("INVALID_ARGUMENT", "the cursor is not one of a list of dead letters");
+function sumIn({ value }: Draft): LettersBound {
+  return (value as LettersBound | undefined) ?? { letters: 0, bytes: 0 };
 }
 
 function keyOf(id: string): string {
@@ -200,7 +180,6 @@ function keyOf(id: string): string {
 
 const sumKey = "letters";
 const index = "letters";
-const none: LettersBound = { letters: 0, bytes: 0 };
 const defaultBound: LettersBound = { letters: 10_000, bytes: 64 * 1024 * 1024 };
 /** A hundred years. */
 const foreverMs = 100 * 365 * 86_400_000;

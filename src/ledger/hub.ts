@@ -10,15 +10,10 @@ export interface Follower {
   fail(error: Error): void;
 }
 
-interface Following {
-  readonly topic: Topic;
-  readonly follower: Follower;
-}
-
 /** One account's followers in this process. They receive events in the order of `publish`. */
 export class Hub {
-  /** By the key of the record that they follow; those that follow kinds have an empty one. */
-  readonly #followers = new Map<string, Set<Following>>();
+  /** With their topics, by the key of the record that they follow; empty for those of kinds. */
+  readonly #followers = new Map<string, Map<Follower, Topic>>();
 
   /**
    * Attaches a follower to a topic. @returns a function that detaches it; it may be called
@@ -26,11 +21,10 @@ export class Hub {
    */
   follow(topic: Topic, follower: Follower): () => void {
     const key = keyOfTopic(topic) ?? "";
-    const followers = this.#followers.get(key) ?? new Set();
-    const following = { topic, follower };
-    this.#followers.set(key, followers.add(following));
+    const followers = this.#followers.get(key) ?? new Map<Follower, Topic>();
+    this.#followers.set(key, followers.set(follower, topic));
     return () => {
-      followers.delete(following);
+      followers.delete(follower);
       if (followers.size === 0 && this.#followers.get(key) === followers) {
         this.#followers.delete(key);
       }
@@ -38,21 +32,18 @@ export class Hub {
   }
 
   publish(event: Event): void {
-    this.#tell(recordKey(kindOf(event.kind), event.externalId), event);
-    this.#tell("", event);
-  }
-
-  #tell(key: string, event: Event): void {
-    const followers = this.#followers.get(key);
-    if (!followers) return;
-    for (const { topic, follower } of followers) if (isAbout(topic, event)) follower.event(event);
+    for (const key of [recordKey(kindOf(event.kind), event.externalId), ""]) {
+      this.#followers.get(key)?.forEach((topic, follower) => {
+        if (isAbout(topic, event)) follower.event(event);
+      });
+    }
   }
 
   /** Detaches all followers with an error. */
   fail(error: Error): void {
-    const all = [...this.#followers.values()].flatMap((followers) => [...followers]);
+    const all = [...this.#followers.values()].flatMap((followers) => [...followers.keys()]);
     this.#followers.clear();
-    for (const { follower } of all) follower.fail(error);
+    for (const follower of all) follower.fail(error);
   }
 
   get isEmpty(): boolean {
