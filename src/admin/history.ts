@@ -39,7 +39,7 @@ export async function historyOf(
     nowMs: Date.now(),
     state: standing && nameOf(PaymentStateSchema, standing.state),
     needsOperator: standing?.needsOperator ?? false,
-    operations: operations.filter(({ operation }) => operation !== "call").map(operationView),
+    operations: operations.map(operationView),
     calls: openCallsIn(known.intents, ledger.nowMs(account)),
     events: events.map(view).reverse(),
   };

@@ -11,7 +11,6 @@ import { warmUp } from "../core/validate.ts";
 import { ofAccount } from "../errors.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
-import { createCauses } from "../ledger/cause-of.ts";
 import { createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
@@ -84,7 +83,7 @@ export async function startGateway(config: Config, log: Logger, sandbox: object 
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
   const back = await openBack(common, sandbox);
-  const { stores, ledger, causes, emulator, accounts } = back;
+  const { stores, ledger, emulator, accounts } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
@@ -129,7 +128,7 @@ export async function startGateway(config: Config, log: Logger, sandbox: object 
       : createReconciler({
           ...{ accounts, ledger, afterMs, giveUpMs, timeoutMs },
           ...(emulator && { sleep: emulator.clock.sleep }),
-          ...{ report, tracing, causeOf: causes.of },
+          ...{ report, tracing },
         });
   const shutdown = createShutdown({
     times: config.shutdown,
@@ -168,7 +167,6 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, { report, tracing }, log, now);
   const { ledger } = stores;
-  const causes = createCauses(ledger);
 
   const { sandboxAddress } = config;
   const emulator =
@@ -181,18 +179,16 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
     const upstream = createUpstream({
       ...{ account, bucket, timeoutMs: config.upstreamTimeoutMs, report, tracing },
       ...{ payoutEnds: config.payoutEnds, budget },
-      // So that the callback's span can link to the call.
-      onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
     });
     accounts.set(name, { bucket, upstream });
   }
-  return { keyrings, stores, ledger, causes, emulator, accounts };
+  return { keyrings, stores, ledger, emulator, accounts };
 }
 
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
 function createEdges(
   { config, log, telemetry, tracing, budget }: Common,
-  { emulator, ledger, causes }: Back,
+  { emulator, ledger }: Back,
   core: Core,
   identify: Identify,
   tlsFiles: TlsFiles | undefined,
@@ -216,7 +212,7 @@ function createEdges(
   });
   const callbacks = createCallbackHandler({
     accounts: config.accounts,
-    ...{ payoutEnds: config.payoutEnds, ledger, intake, causeOf: causes.of },
+    ...{ payoutEnds: config.payoutEnds, ledger, intake },
     ...{ report, tracing },
   });
   // The demo's pages call without credentials.

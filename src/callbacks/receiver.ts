@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
-import type { Causes } from "../ledger/cause-of.ts";
+import { causeOf } from "../ledger/cause-of.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Appended } from "../ledger/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
@@ -28,8 +28,6 @@ export interface CallbackOptions {
   readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
-  /** Finds the call that caused a callback. */
-  readonly causeOf?: Causes["of"];
   /** Takes in the bodies, which anybody can send: they bypass the admission of calls. */
   readonly intake: Intake;
   /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
@@ -78,7 +76,7 @@ export function createCallbackHandler(
       span.set({ "http.response.status_code": status });
       if (status !== undefined && status >= 500) span.fail(`${status}`);
       // Look up the cause only after the service has its response.
-      if (span.traceparent && stored) span.link(await options.causeOf?.(...stored));
+      if (span.traceparent && stored) span.link(await causeOf(options.ledger, ...stored));
       span.end();
     });
   };

@@ -17,6 +17,8 @@ export interface CoreOptions extends MoneyCallsOptions {
   readonly namesExternalIds?: boolean;
   /** The address that the service sends an account's callbacks to, without a trailing slash. */
   readonly callbackUrl: (account: string, resource: Resource) => string;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
 }

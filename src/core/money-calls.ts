@@ -10,7 +10,6 @@ import type { Begun, Ending, Intent, NewIntent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
-import { noReport, type Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
@@ -56,8 +55,6 @@ export interface MoneyCallsOptions {
   readonly keyrings: ReadonlyMap<string, Keyring>;
   /** `maxWaitMs`: longest wait for a token. `timeoutMs`: longest time of a call once it is sent. */
   readonly timeouts: { readonly maxWaitMs: number; readonly timeoutMs: number };
-  /** Default: nothing is reported. */
-  readonly report?: Report;
 }
 
 /**
@@ -65,12 +62,7 @@ export interface MoneyCallsOptions {
  * never cut off: when its caller goes away, it continues up to the upstream time-out, and its
  * answer is still recorded.
  */
-export function createMoneyCalls({
-  ledger,
-  keyrings,
-  timeouts,
-  report = noReport,
-}: MoneyCallsOptions) {
+export function createMoneyCalls({ ledger, keyrings, timeouts }: MoneyCallsOptions) {
   const keyringOf = (account: string) => ofAccount(keyrings, account);
   /** A call that is not sent within this time is not sent at all. */
   const sendWithinMs = timeouts.maxWaitMs + graceMs;
@@ -131,15 +123,15 @@ export function createMoneyCalls({
       result = await send({ ...sending, onSent });
     } catch (error) {
       if (!run.sent) {
-        await end(account, intent, notAttempted);
+        await ledger.end(account, intent, notAttempted);
         throw error;
       }
       if (!(error instanceof GatewayError) || error.details.outcomeUnknown) {
-        await end(account, intent, { state: "unknown" });
+        await ledger.end(account, intent, { state: "unknown" });
         throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
       if (error.details.notAttempted) {
-        await end(account, intent, notAttempted);
+        await ledger.end(account, intent, notAttempted);
         throw error;
       }
       // The service's definite refusal: the call did not happen.
@@ -148,41 +140,25 @@ export function createMoneyCalls({
       const mark = markOfRefusal(intent.method, upstream?.paymentId);
       const told = upstream && (await refusal?.(upstream, intent));
       const key = sealed({ error });
-      await end(account, intent, { state: "closed", mark, key, paid }, told);
+      await ledger.end(account, intent, { state: "closed", mark, key, paid }, told);
       throw error;
     }
     const newEntry = entry(result, intent);
     if (!newEntry) {
-      await end(account, intent, { state: "unknown" });
+      await ledger.end(account, intent, { state: "unknown" });
       throw outcomeUnknown(externalId);
     }
     const key = sealed({ answer: result });
     if (newEntry === "goesOn") {
-      await end(account, intent, { state: "pending", subjectId: "", key });
+      await ledger.end(account, intent, { state: "pending", subjectId: "", key });
       return { answer: result };
     }
     const { subjectId, rank } = newEntry;
     const mark = markOf(intent.method, newEntry);
     const ending: Ending =
       rank < 2 ? { state: "pending", subjectId, mark, key } : { state: "closed", mark, key };
-    const appended = await end(account, intent, ending, newEntry);
+    const appended = await ledger.end(account, intent, ending, newEntry);
     return { answer: result, entry: newEntry, appended };
-  }
-
-  /**
-   * Ends a call, together with the event of its answer; never throws.
-   * @returns undefined without an event, and when the log could not be written
-   */
-  async function end(
-    account: string,
-    intent: Intent,
-    ending: Ending,
-    told?: Entry,
-  ): Promise<Appended | undefined> {
-    const { appended, error } = await ledger.end(account, intent, ending, told);
-    const { externalId } = intent;
-    if (error !== undefined) report("unrecorded", { account, externalId, error });
-    return appended;
   }
 
   /**

@@ -215,7 +215,7 @@ function answerOf(known: Known): GetPaymentResponse | undefined {
     ...(payment && { payment }),
     cursor: snapshot?.cursor ?? "",
     ...standing,
-    operations: facts.operations.filter(({ operation }) => operation !== "call").map(summaryOf),
+    operations: facts.operations.map(summaryOf),
     olderFailures: facts.folded,
   });
 }

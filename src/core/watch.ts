@@ -68,7 +68,7 @@ export function watch(
     });
     if (after !== undefined && (await end?.isOverAt(after))) return;
     const known = after === undefined ? await ledger.known(account, kind, externalId) : undefined;
-    const current = known?.snapshot && firstEvent(known.snapshot);
+    const current = known && firstEvent(known);
     // A snapshot without a current event is not sent, so no live event repeats it.
     told = current && known.snapshot;
     call.onOpen?.(current ? undefined : from);

@@ -21,7 +21,6 @@ import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
 import type { Observers } from "./observed.ts";
-import { RecentEvents } from "./recent-events.ts";
 import { isBlank, keyOfTopic, recordIn, UnreadableRecord } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { readEvent, rememberTrace, writeEvent } from "./stored-event.ts";
@@ -61,7 +60,11 @@ export class LedgerAccount {
   readonly #tokens: () => string;
   readonly #options: AccountOptions;
   readonly #cache = new RecordCache();
-  readonly #recent = new RecentEvents();
+  /**
+   * The newest events that this process stored, with their bytes, by cursor. Its readers, mostly live
+   * ones, get these objects, which spares decoding and decrypting them again.
+   */
+  readonly #recent = new ByAge<{ readonly event: Event; readonly bytes: Uint8Array }>();
   /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
   readonly #underWay = new ByAge<Event, Uint8Array>();
   /** The last step of each record that has one under way. */
@@ -184,7 +187,8 @@ export class LedgerAccount {
   }
 
   #commitOf(change: Change): Commit {
-    const events = change.events.map(({ topic, event, trace }): NewEvent => {
+    const { token, indexes, isRead, trace } = change;
+    const events = change.events.map(({ topic, event }): NewEvent => {
       rememberTrace(event, trace);
       return { topic, bytes: writeEvent(this.keyring?.events, event, trace) };
     });
@@ -207,7 +211,6 @@ export class LedgerAccount {
         isPinned,
       };
     });
-    const { token, indexes, isRead } = change;
     return { token, records, events, indexes, isRead };
   }
 
@@ -226,14 +229,23 @@ export class LedgerAccount {
     const events = change.events.map(({ event }, n) => {
       event.cursor = cursors[n] ?? "";
       const bytes = commit.events[n]?.bytes;
-      if (bytes) this.#recent.add({ event, bytes });
+      if (bytes) this.#recent.set(event.cursor, { event, bytes });
       return event;
     });
+    this.#recent.fromOldest(
+      (oldest) => this.#recent.size > maxRecent && this.#recent.delete(oldest),
+    );
     return { nowMs, events };
   }
 
+  /**
+   * The event of a row. After a failover it may have the cursor of an own one that was lost, and two
+   * events of one millisecond may have equal bytes: it is an own one only if both agree.
+   */
   eventOf({ cursor, bytes }: Row): Event {
-    const own = this.#underWay.get(bytes) ?? this.#recent.find(cursor, bytes);
+    const recent = this.#recent.get(cursor);
+    const isOwn = recent && Buffer.compare(recent.bytes, bytes) === 0;
+    const own = this.#underWay.get(bytes) ?? (isOwn ? recent.event : undefined);
     if (own) {
       own.cursor = cursor;
       return own;
@@ -317,6 +329,9 @@ export class LedgerAccount {
     watching?.then((end) => end()).catch(() => {});
   }
 }
+
+/** Live readers are hardly ever further behind than a page of the feed. */
+const maxRecent = 256;
 
 /** Conflicts come from other processes, which all make progress: so many in a row mean a fault. */
 const maxTries = 100;

@@ -3,17 +3,11 @@ import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
-import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
-import { addEntry, factsOf, recordOf } from "./entries.ts";
+import { addEntry, addOutcome, factsOf, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
-import {
-  evidenceOf,
-  isOperationOf,
-  markByAnother,
-  methodOf,
-  stateWithoutCalls,
-} from "./evidence.ts";
+import { evidenceOf, isOperationOf, markByAnother, methodOf } from "./evidence.ts";
+import { dropHold } from "./facts.ts";
 import {
   type Ages,
   type AlreadyPaid,
@@ -26,26 +20,26 @@ import {
   type OpenCall,
 } from "./intents.ts";
 import type { Appended, Entry } from "./log.ts";
+import { paymentState } from "./payment-state.ts";
 import { type KeyRecord, ofRecordKey, type PaymentRecord } from "./record.ts";
 
 /**
- * What begin decided. The call's start is known once the change is committed. `over`: the call is over
- * already, since this process was suspended while it began.
+ * Takes key and lock, and opens the call: all of it or nothing.
+ * @returns the call, or why it does not begin; `over`: it is over already, since this process was
+ * suspended while it began
  */
-export type BeginDecision = Begun["kind"] | "over";
-
-/** Takes key and lock, and opens the call: all of it or nothing. */
 export function beginCall(
   change: Change,
   draft: Draft,
   keyDraft: Draft | undefined,
   given: NewIntent,
-): BeginDecision {
+): OpenCall | Exclude<Begun["kind"], "started"> | "over" {
   const { nowMs } = change;
-  const record = recordOf(change, draft);
-  if (record.calls.some(({ id }) => id === given.id)) return "started";
+  const record = recordOf(draft);
+  const known = callIn(draft, given.id);
+  if (known) return known;
   change.isRead = true;
-  if (isOver(record, given.id)) return "over";
+  if (record.over.includes(given.id)) return "over";
   const key = keyDraft?.value as KeyRecord | undefined;
   if (key && given.key) {
     const { fingerprints } = given.key;
@@ -61,26 +55,31 @@ export function beginCall(
   if (isBarred()) return "inFlight";
 
   change.isRead = false;
-  const call = { ...newCall(given, change.now, nowMs), after: record.last };
+  const call: OpenCall = { ...newCall(given, nowMs, change.now), after: record.last };
+  if (change.trace !== undefined) call.trace = change.trace;
   // What is known already is none of its doing: its note must not show that as held.
   if (call.hold && record.holds.length === 0)
     for (const one of record.operations) one.held ??= false;
   open(change, draft, record, call);
   if (keyDraft) keyDraft.value = newKey(given, change.now);
-  return "started";
+  return call;
 }
 
 /** Opens a call that began without the store, or that the store has lost. Twice does no harm. */
-export function adoptCall(change: Change, draft: Draft, call: OpenCall): void {
-  const record = recordOf(change, draft);
-  if (record.calls.some(({ id }) => id === call.id) || isOver(record, call.id)) return;
-  open(change, draft, record, call);
+export function adoptCall(
+  change: Change,
+  draft: Draft,
+  given: NewIntent,
+  startedAtMs: number,
+): void {
+  const record = recordOf(draft);
+  if (callIn(draft, given.id) || record.over.includes(given.id)) return;
+  open(change, draft, record, newCall(given, startedAtMs));
   settleCalls(change, draft);
 }
 
 /** Stores what a callback or a look-up tells, and ends the calls whose outcome it shows. */
 export function addNews(change: Change, draft: Draft, entry: Entry): Appended {
-  change.trace = entry.trace;
   const appended = addEntry(change, draft, entry);
   settleCalls(change, draft);
   openForPending(change, draft);
@@ -102,30 +101,26 @@ export function endCall(
 ): Appended | undefined {
   const { nowMs } = change;
   const { id, given } = intent;
-  const record = recordOf(change, draft);
+  const record = recordOf(draft);
   if (keyDraft) endKey(keyDraft, intent, ending);
   // A begin that is still on its way must not open the call behind its ending: the new version bars it.
   record.changes++;
   // Within its lease only this process ends a call: the store has lost it with a server that failed.
-  const isLost =
-    given !== undefined && ending.state !== "closed" && nowMs < intent.startedAtMs + intent.leaseMs;
-  if (isLost) adoptCall(change, draft, callOf(intent));
+  const mayBeLost = ending.state !== "closed" && nowMs < intent.startedAtMs + intent.leaseMs;
+  if (given && mayBeLost) adoptCall(change, draft, given, intent.startedAtMs);
   const was = callIn(draft, id)?.state;
-  change.trace = told?.trace ?? ending.trace;
   if (ending.state === "closed" && ending.paid) settleAsPaid(change, draft, ending.paid, id);
   const appended = told && addEntry(change, draft, told);
   // By its own word it made nothing, so no later payment is taken for its hold.
-  if (ending.state === "closed" && ending.key !== "keep" && !told) {
-    record.holds = record.holds.filter((other) => other !== id);
-  }
+  if (ending.state === "closed" && ending.key !== "keep" && !told) dropHold(record, id);
+  conclude(change, draft, id, ending);
   if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {
     const isDone = ending.key !== "free";
-    publish(change, draft, id, isDone ? CallOutcome.SETTLED : CallOutcome.NOT_DONE);
+    addOutcome(change, draft, id, isDone ? CallOutcome.SETTLED : CallOutcome.NOT_DONE);
   }
-  conclude(change, draft, id, ending);
   settleCalls(change, draft);
   if (ending.state === "unknown" && was === "running" && callIn(draft, id)?.state === "unknown") {
-    publish(change, draft, id, CallOutcome.UNKNOWN);
+    addOutcome(change, draft, id, CallOutcome.UNKNOWN);
   }
   openForPending(change, draft);
   return appended;
@@ -135,7 +130,9 @@ export function endCall(
 export function conclude(change: Change, draft: Draft, id: string, ending: Ending): void {
   const record = draft.value as PaymentRecord;
   const call = callIn(draft, id);
-  if (ending.state === "closed") noteOver(record, id, change.nowMs);
+  if (ending.state === "closed") {
+    record.over = [...record.over.filter((one) => one !== id), id].slice(-maxOver);
+  }
   const mark = markOfEnding(ending);
   if (!call) {
     // Its events ended it before: what it made is no other call's doing even so.
@@ -160,17 +157,6 @@ export function conclude(change: Change, draft: Draft, id: string, ending: Endin
   if (!call.needsOperator) indexDue(change, draft, call);
 }
 
-function publish(
-  change: Change,
-  draft: Draft,
-  id: string,
-  outcome: CallOutcome,
-  isShown = false,
-): void {
-  const entry = callOutcomeEntry({ id, ...ofRecordKey(draft.key) }, outcome, isShown);
-  addEntry(change, draft, entry);
-}
-
 /**
  * Opens a call for each payment or payout that is not at its end and that no open call made, so that
  * it is looked up like one that a call of this gateway made.
@@ -189,7 +175,7 @@ function openForPending(change: Change, draft: Draft): void {
     // Another one each time: who drops what is left of a call in an index must not meet its successor.
     const id = `${change.token}-${name.digest("base64url")}`;
     const call: OpenCall = {
-      ...newCall({ id, method, leaseMs: 0 }, `${nowMs}`, nowMs),
+      ...newCall({ id, method, leaseMs: 0 }, nowMs),
       ...{ state: "pending", locks: false, subjectId: one.subjectId },
       dueMs: nowMs + ages.firstLookMs,
     };
@@ -218,7 +204,8 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
 }
 
 function settleOne(change: Change, draft: Draft, running: boolean): boolean {
-  const known = evidenceIn(draft.value as PaymentRecord);
+  const record = draft.value as PaymentRecord;
+  const known = evidenceIn(record);
   for (const call of known.intents) {
     const { id, state } = call;
     const isRunning = state === "running" && !isUnknown(call, change.nowMs);
@@ -227,12 +214,12 @@ function settleOne(change: Change, draft: Draft, running: boolean): boolean {
     if (!evidence || (isRunning && evidence.state !== "closed")) continue;
     // Settled by a hold that another one made, it may have made one even so, if that was cancelled.
     const isShown =
-      evidence.mark !== markByAnother ||
-      stateWithoutCalls(known.snapshot) !== PaymentState.AUTHORIZED;
-    if (state !== "pending") publish(change, draft, id, CallOutcome.SETTLED, isShown);
-    const intent = intentOfCall(draft.key, call);
+      evidence.mark !== markByAnother || paymentState(known.snapshot) !== PaymentState.AUTHORIZED;
     conclude(change, draft, id, evidence);
-    if (evidence.state === "closed") change.settled.push({ intent });
+    // What a call made that was noted as a hold is known by now: later payments are none.
+    if (isShown && dropHold(record, id)) for (const one of record.operations) one.held ??= true;
+    if (state !== "pending") addOutcome(change, draft, id, CallOutcome.SETTLED);
+    if (evidence.state === "closed") change.settled.push({ call });
     return true;
   }
   return false;
@@ -250,7 +237,7 @@ export function settleAsPaid(
   asker?: string,
 ): void {
   const { nowMs } = change;
-  const record = recordOf(change, draft);
+  const record = recordOf(draft);
   const unknown = record.calls.find(
     (call) => call.method === "CreatePayment" && call.id !== asker && isUnknown(call, nowMs),
   );
@@ -281,21 +268,21 @@ export function lookedAt(
   change: Change,
   draft: Draft,
   id: string,
-  { checks, notFound, inMs, told, paid, neverArrived, trace }: Look,
+  { checks, notFound, inMs, told, paid, neverArrived }: Look,
 ): Appended | undefined {
   const looked = callIn(draft, id);
   if (looked) {
     Object.assign(looked, { checks, notFound, dueMs: change.nowMs + inMs });
     indexDue(change, draft, looked);
   }
-  change.trace = trace;
   if (paid) settleAsPaid(change, draft, paid);
   const appended = told && addNews(change, draft, told);
   const call = callIn(draft, id);
   if (neverArrived && call?.state === "unknown") {
-    change.settled.push({ intent: intentOfCall(draft.key, call), by: "notFound" });
-    publish(change, draft, id, CallOutcome.NOT_DONE);
+    change.settled.push({ call, by: "notFound" });
     conclude(change, draft, id, { state: "closed", key: "keep" });
+    dropHold(draft.value as PaymentRecord, id);
+    addOutcome(change, draft, id, CallOutcome.NOT_DONE);
     settleCalls(change, draft);
   }
   return appended;
@@ -336,21 +323,19 @@ export function waitsForProcess(
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */
 export function giveUpCall(change: Change, draft: Draft, id: string): void {
   const call = callIn(draft, id);
-  if (!call) return;
+  if (!call || call.needsOperator) return;
   Object.assign(call, { needsOperator: true, locks: false });
   indexCall(change, draft, call, dueIndex, undefined);
   indexCall(change, draft, call, givenUpIndex, change.nowMs);
-  if (call.state === "unknown") {
-    publish(change, draft, id, CallOutcome.NEEDS_OPERATOR);
-  }
+  if (call.state === "unknown") addOutcome(change, draft, id, CallOutcome.NEEDS_OPERATOR);
   settleCalls(change, draft);
 }
 
 /** A call that has just begun. @param startedAt when, or what stands for it (`Change.now`) */
 export function newCall(
   { id, method, leaseMs, hold, key }: Omit<NewIntent, "kind" | "externalId">,
-  startedAt: string,
   startedAtMs: number,
+  startedAt = `${startedAtMs}`,
 ): OpenCall {
   const call: OpenCall = {
     id,
@@ -370,17 +355,11 @@ export function newCall(
   return call;
 }
 
-/** A call as a record that does not know it takes it over. */
-export function callOf(intent: Intent): OpenCall {
-  const { state, subjectId, checks, notFound, needsOperator, keyDigest, startedAtMs } = intent;
-  const call = newCall(intent, `${startedAtMs}`, startedAtMs);
-  const locks = state !== "pending";
-  return { ...call, state, locks, subjectId, checks, notFound, needsOperator, keyDigest };
-}
+type About = Pick<Intent, "kind" | "externalId">;
 
 /** The open calls of a record, as those outside see them. */
-export function intentsOf(key: string, { calls }: Pick<PaymentRecord, "calls">): Intent[] {
-  return calls.map((call) => intentOfCall(key, call));
+export function intentsOf(about: About, { calls }: Pick<PaymentRecord, "calls">): Intent[] {
+  return calls.map((call) => intentOfCall(about, call));
 }
 
 /** What a record says of its calls. */
@@ -388,8 +367,7 @@ export function evidenceIn(record: PaymentRecord) {
   return { intents: record.calls, snapshot: factsOf(record), marks: record.marks };
 }
 
-export function intentOfCall(key: string, call: OpenCall): Intent {
-  const { kind, externalId } = ofRecordKey(key);
+export function intentOfCall({ kind, externalId }: About, call: OpenCall): Intent {
   return { ...call, kind, externalId, startedAtMs: Number(call.startedAt) };
 }
 
@@ -404,23 +382,14 @@ export const pendingFrom = 1e13;
 
 export const givenUpIndex = "given-up";
 
-/** Names a call in an index. */
-function memberOfCall(id: string, key: string): string {
-  return `${id} ${key}`;
-}
-
+/** The call that a member of an index names. */
 export function callOfMember(member: string): { readonly id: string; readonly key: string } {
   const at = member.indexOf(" ");
   return { id: member.slice(0, at), key: member.slice(at + 1) };
 }
 
-/** How long a record with calls is kept after its last change, in milliseconds. */
-export function keepCallsMs({ giveUpMs }: Ages): number {
-  return giveUpMs + keptBeyondMs;
-}
-
 /** Calls that were given up stay visible that long. */
-const keptBeyondMs = 7 * 24 * 3_600_000;
+export const keptBeyondMs = 7 * 24 * 3_600_000;
 
 function open(change: Change, draft: Draft, record: PaymentRecord, call: OpenCall): void {
   record.calls.push(call);
@@ -445,18 +414,6 @@ export function markOfEnding(ending: Ending): string | undefined {
   if (ending.state === "unknown") return undefined;
   return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
 }
-
-function isOver({ over }: PaymentRecord, callId: string): boolean {
-  return over.some(({ id }) => id === callId);
-}
-
-function noteOver(record: PaymentRecord, id: string, nowMs: number): void {
-  const others = record.over.filter((one) => one.id !== id && one.atMs > nowMs - endedForMs);
-  record.over = [...others, { id, atMs: nowMs }].slice(-maxOver);
-}
-
-/** How long a record notes that a call is over, so that a delayed write does not begin it again. */
-export const endedForMs = 10 * 60_000;
 
 /** How many ended calls a record keeps. */
 const maxOver = 10;
@@ -511,5 +468,5 @@ function indexCall(
   index: string,
   score: number | undefined,
 ): void {
-  change.indexes.push({ index, member: memberOfCall(id, draft.key), score });
+  change.indexes.push({ index, member: `${id} ${draft.key}`, score });
 }

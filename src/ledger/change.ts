@@ -1,6 +1,6 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { IndexChange, Version } from "../stores/kernel.ts";
-import type { Ages, Intent, SettledBy } from "./intents.ts";
+import type { Ages, OpenCall, SettledBy } from "./intents.ts";
 
 /**
  * A step on its way: the records that it decides on, and what it changes. Decisions change the
@@ -13,10 +13,10 @@ export class Change {
   readonly ages: Ages;
   readonly events: EventChange[] = [];
   readonly indexes: IndexChange[] = [];
-  /** The calls that events ended, as they were before. */
-  readonly settled: { readonly intent: Intent; readonly by?: SettledBy }[] = [];
+  /** The calls that events ended. */
+  readonly settled: { readonly call: OpenCall; readonly by?: SettledBy }[] = [];
   readonly drafts: readonly Draft[];
-  /** `traceparent` of what the step is about, for the events that tell the outcome of calls. */
+  /** `traceparent` of the span that takes the step: its events have it. */
   trace: string | undefined;
   /** The step turned out to change nothing: it refuses a call, or tells what became of it. */
   isRead = false;
@@ -29,12 +29,8 @@ export class Change {
   }
 
   /** Appends an event. @returns its number in the step, and what stands for its place in a record */
-  append(
-    topic: string,
-    event: Event,
-    trace: string | undefined = this.trace,
-  ): { place: string; number: number } {
-    const number = this.events.push({ topic, event, trace }) - 1;
+  append(topic: string, event: Event, call?: string): { place: string; number: number } {
+    const number = this.events.push({ topic, event, call }) - 1;
     return { place: `${this.token}:${number}`, number };
   }
 
@@ -52,7 +48,8 @@ export class Change {
 export interface EventChange {
   readonly topic: string;
   readonly event: Event;
-  readonly trace: string | undefined;
+  /** The call whose outcome it tells, if it tells one. */
+  readonly call: string | undefined;
 }
 
 /** A record as a process last saw or wrote it. */

@@ -1,6 +1,9 @@
-import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { isCall, unknownOutcome } from "./call-outcome.ts";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
+import { outcomeEvent } from "./entries.ts";
+import { evidenceOf } from "./evidence.ts";
 import { newestOf } from "./facts.ts";
+import type { Known } from "./intents.ts";
 import type { OperationState, Snapshot } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
@@ -10,21 +13,22 @@ import { payingOperations } from "./payment-state.ts";
  * cancellation or look-up is shown only while nothing else is known.
  */
 export function currentState({ operations }: Snapshot): OperationState | undefined {
-  const resources = operations.filter((state) => !isCall(state));
-  const paying = resources.filter(({ operation }) => payingOperations.has(operation));
-  const eligible = paying.length > 0 ? paying : resources;
+  const paying = operations.filter(({ operation }) => payingOperations.has(operation));
+  const eligible = paying.length > 0 ? paying : operations;
   const successes = eligible.filter(({ status }) => status === "success");
   return newestOf(successes) ?? newestOf(eligible, "since");
 }
 
 /**
- * The first event of a watch: the current state. But if no success is known and a call's outcome is
- * unknown, it is the event that reports this: the failure of an earlier attempt would show as
- * failed what may have been paid.
+ * The first event of a watch: the current state. But if no success is known and a call is lost, it
+ * says so: the failure of an earlier attempt would show as failed what may have been paid.
  */
-export function firstEvent(snapshot: Snapshot): Event | undefined {
-  const succeeded = snapshot.operations.some(
-    ({ operation, status }) => payingOperations.has(operation) && status === "success",
-  );
-  return (succeeded ? undefined : unknownOutcome(snapshot)) ?? currentState(snapshot)?.event;
+export function firstEvent(known: Known): Event | undefined {
+  const { snapshot, intents, updatedMs = 0 } = known;
+  const current = snapshot && currentState(snapshot);
+  const isPaid = current?.status === "success" && payingOperations.has(current.operation);
+  const lost = intents.findLast((one) => one.state === "unknown" && !evidenceOf(one, known));
+  if (!snapshot || isPaid || !lost) return current?.event;
+  const outcome = lost.needsOperator ? CallOutcome.NEEDS_OPERATOR : CallOutcome.UNKNOWN;
+  return { ...outcomeEvent(lost, outcome), receivedAt: timestampFromMs(updatedMs) };
 }

@@ -1,36 +1,30 @@
+import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome, type Event, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Change, Draft } from "./change.ts";
-import { factOf, foldIn, replaced, takeHold } from "./facts.ts";
-import type { Ages } from "./intents.ts";
+import { factOf, foldIn, isSameOperation, merge, replaced, takeHold } from "./facts.ts";
+import type { Ages, Intent } from "./intents.ts";
 import type { Appended, Entry, Facts } from "./log.ts";
-import { isSameOperation, merge } from "./merge.ts";
 import { statesAfter } from "./payment-state.ts";
-import { newRecord, type PaymentRecord, type StoredOperation } from "./record.ts";
+import { newRecord, ofRecordKey, type PaymentRecord, type StoredOperation } from "./record.ts";
 
 /**
  * Adds what became known of a payment or payout to its record: an event, unless it repeats what is
  * known, and the state of its operation.
  */
 export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
-  const { nowMs } = change;
-  const record = recordOf(change, draft);
+  const record = recordOf(draft);
   const known = record.operations.find((one) => isSameOperation(one, entry));
   const { replaces, late, conflict } = merge(known, entry);
   const changesHold = takeHold(record, known, entry);
-  const seen = seenOf(change, draft, entry);
+  const seen = seenOf(draft, entry);
   const isCallback = entry.source === EventSource.CALLBACK;
   const isRepeat = isCallback
     ? seen.identity === "c" || seen.body !== ""
     : late || seen.identity !== "";
   if (isRepeat && !changesHold) return { outcome: "duplicate", conflict: false };
 
-  record.changes++;
-  // A copy, since the writer keeps its own event; all readers share this one.
-  const event: Event = { ...entry.event, receivedAt: timestampFromMs(nowMs) };
-  const { place, number } = change.append(draft.key, event, entry.trace);
-  record.last = place;
-  record.lastMs = nowMs;
+  const { event, place, number } = append(change, draft, entry.event);
   if (replaces) {
     const fact = factOf(entry, change.now);
     const operation = known
@@ -41,9 +35,48 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
     draft.attachments.set(`e${operation.n}`, number);
     for (const { n } of foldIn(record)) draft.attachments.set(`e${n}`, undefined);
   } else if (known && entry.rank < 0) known.words = entry.words ?? [];
-  Object.assign(event, statesAfter(entry.kind, factsOf(record)));
-  remember(draft, entry, seen, nowMs);
+  showState(draft, event);
+  remember(draft, entry, seen);
   return { outcome: "stored", event, conflict };
+}
+
+/** Adds the event that tells watchers what became of a call whose answer was lost. */
+export function addOutcome(change: Change, draft: Draft, id: string, outcome: CallOutcome): void {
+  const { event } = append(change, draft, outcomeEvent(ofRecordKey(draft.key), outcome), id);
+  showState(draft, event);
+}
+
+/** The event of such an outcome. */
+export function outcomeEvent(
+  { kind, externalId }: Pick<Intent, "kind" | "externalId">,
+  callOutcome: CallOutcome,
+): Event {
+  const isLost = callOutcome === CallOutcome.UNKNOWN;
+  const source = isLost ? EventSource.RESPONSE : EventSource.RECONCILIATION;
+  return create(EventSchema, { kind, externalId, source, callOutcome });
+}
+
+/**
+ * Appends an event, which has no state yet (`showState`).
+ * @param call the call whose outcome it tells, if it tells one
+ */
+function append(change: Change, draft: Draft, told: Event, call?: string) {
+  const { nowMs } = change;
+  const record = recordOf(draft);
+  // A copy, since the writer keeps its own event; all readers share this one.
+  const event: Event = { ...told, receivedAt: timestampFromMs(nowMs) };
+  const appended = change.append(draft.key, event, call);
+  record.changes++;
+  Object.assign(record, { last: appended.place, lastMs: nowMs });
+  return { event, ...appended };
+}
+
+/** Puts the state after an event on it: a call whose loss was published leaves it open. */
+function showState(draft: Draft, event: Event): void {
+  const record = recordOf(draft);
+  const isLost = record.calls.some(({ state }) => state === "unknown");
+  const { kind } = ofRecordKey(draft.key);
+  Object.assign(event, statesAfter(kind, factsOf(record), isLost));
 }
 
 /** What a record knows, as evidence of its calls too. */
@@ -56,24 +89,10 @@ export function keptFor({ retentionMs }: Pick<Ages, "retentionMs">): number {
   return 2 * retentionMs;
 }
 
-/** The draft's record, without what is forgotten. */
-export function recordOf({ nowMs, ages }: Change, draft: Draft): PaymentRecord {
+/** The draft's record, a new one if there is none. */
+export function recordOf(draft: Draft): PaymentRecord {
   draft.value ??= newRecord();
-  const record = draft.value as PaymentRecord;
-  if (isForgotten(record, nowMs, ages)) {
-    for (const { n } of record.operations) draft.attachments.set(`e${n}`, undefined);
-    Object.assign(record, { operations: [], holds: [], folded: 0, last: "", lastMs: 0 });
-    delete record.firstSeen;
-  }
-  return record;
-}
-
-/**
- * What is known of operations is forgotten two retentions after the last event, unless a call is open:
- * with it, the note that its payment is a hold would be forgotten.
- */
-export function isForgotten({ lastMs, calls }: PaymentRecord, nowMs: number, ages: Ages): boolean {
-  return lastMs > 0 && calls.length === 0 && lastMs < nowMs - keptFor(ages);
+  return draft.value as PaymentRecord;
 }
 
 /**
@@ -81,14 +100,10 @@ export function isForgotten({ lastMs, calls }: PaymentRecord, nowMs: number, age
  * callback repeats an earlier callback with the same body or the same identity. A response or a
  * reconciliation repeats any earlier entry with the same identity.
  */
-function seenOf({ nowMs, ages }: Change, draft: Draft, { identity, digest }: Entry) {
-  const sourceOf = (name: string) => {
-    const [of = "", atMs] = draft.flag(name).split(" ");
-    return Number(atMs) >= nowMs - ages.retentionMs ? of : "";
-  };
+function seenOf(draft: Draft, { identity, digest }: Entry) {
   return {
-    identity: sourceOf(`i${shortened(identity)}`),
-    body: digest === undefined ? "" : sourceOf(`b${shortened(digest)}`),
+    identity: draft.flag(`i${shortened(identity)}`),
+    body: digest === undefined ? "" : draft.flag(`b${shortened(digest)}`),
   };
 }
 
@@ -96,14 +111,11 @@ function remember(
   draft: Draft,
   { source, identity, digest }: Entry,
   seen: ReturnType<typeof seenOf>,
-  nowMs: number,
 ): void {
   if (source === EventSource.CALLBACK) {
-    draft.flags.set(`i${shortened(identity)}`, `c ${nowMs}`);
-    if (digest !== undefined) draft.flags.set(`b${shortened(digest)}`, `c ${nowMs}`);
-  } else if (seen.identity === "") {
-    draft.flags.set(`i${shortened(identity)}`, `o ${nowMs}`);
-  }
+    draft.flags.set(`i${shortened(identity)}`, "c");
+    if (digest !== undefined) draft.flags.set(`b${shortened(digest)}`, "c");
+  } else if (seen.identity === "") draft.flags.set(`i${shortened(identity)}`, "o");
 }
 
 /** 96 bits tell the entries of one external_id apart. */

@@ -62,7 +62,6 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
     status,
     statusCode: details?.statusCode ?? "",
     rank: !isKnown ? -1 : status === "pending" ? 1 : rankOfEnd(status),
-    mayEnd: !isUnknownOperation(operation),
     fiscalization: fiscalizationOf(payment),
     amount: details?.amount,
     currency: details?.currency,
@@ -87,7 +86,6 @@ export function payoutEntry(payout: Payout, options: EntryOptions): Entry | unde
     status,
     statusCode: payout.statusCode ?? "",
     rank: status === "" || status === "init" ? 0 : rankOfEnd(status) || 1,
-    mayEnd: true,
     fiscalization: [],
     amount: payout.originalAmount,
     currency: payout.currency,
@@ -122,8 +120,6 @@ interface ReadResource
   readonly externalId: string | undefined;
   readonly subjectId: string | undefined;
   readonly statusCode: string;
-  /** Whether the event is final if the operation's status is. */
-  readonly mayEnd: boolean;
   readonly fiscalization: readonly string[];
   readonly amount: string | undefined;
   readonly currency: string | undefined;
@@ -135,6 +131,7 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
   const unread = unreadFieldsOf(read.resource.value);
   const { unrecognized } = read.resource.value;
   const { kind, externalId, subjectId = "", operation, status, statusCode, rank } = read;
+  const { amount = "" } = read;
   const attempt = options.attempt ?? (subjectId === "" ? call : undefined);
   // That a payment is held must be kept under its name: its callback does not say so.
   const isEnd = rank === 2 && !(status === "success" && options.held);
@@ -144,7 +141,7 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
     externalId,
     ...(subjectId && subjectFields[kind](subjectId)),
     source,
-    final: rank === 2 && read.mayEnd,
+    final: rank === 2 && !isUnknownOperation(operation),
     resource: read.resource,
   });
   const operationId = read.operationId || (attempt ?? "");
@@ -170,7 +167,7 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
     rank,
     status: boundedId(status),
     statusCode: boundedId(statusCode),
-    amount: decimalOf(read.amount),
+    amount: amount.length <= maxDecimalChars ? amount : "",
     currency: boundedId(read.currency ?? ""),
     words: wordsOf(read.resource.value),
     held: options.held,
@@ -180,11 +177,7 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
   };
 }
 
-/** An amount as the service sent it; empty if the text is too long to be one. */
-function decimalOf(amount = ""): string {
-  return amount.length <= maxDecimalChars ? amount : "";
-}
-
+/** A longer text is no amount. */
 const maxDecimalChars = 64;
 
 const subjectFields: Readonly<Record<Kind, (id: string) => MessageInitShape<typeof EventSchema>>> =

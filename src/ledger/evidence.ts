@@ -129,13 +129,7 @@ export function isOperationOf(
 
 /** Whether the payment stands: what was paid or held was not taken back, or not all of it. */
 function isKept(known: Facts): boolean {
-  return kept.has(stateWithoutCalls(known));
-}
-
-/** The state of a payment, whatever calls are open. */
-export function stateWithoutCalls(known: Facts): PaymentState {
-  const operations = known.operations.filter(({ operation }) => operation !== "call");
-  return paymentState({ ...known, operations });
+  return kept.has(paymentState(known));
 }
 
 const kept: ReadonlySet<PaymentState> = new Set([

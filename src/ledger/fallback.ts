@@ -1,14 +1,16 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
+import { UnderWay } from "../collections/under-way.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
-import { intentOfCall, newCall } from "./calls.ts";
-import type { Begun, Ending, Intent, Known, NewIntent, Recorded } from "./intents.ts";
+import { intentOfCall, intentsOf, newCall } from "./calls.ts";
+import type { Begun, Ending, Intent, Known, NewIntent } from "./intents.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
-import type { Entry } from "./log.ts";
+import type { Appended, Entry } from "./log.ts";
 import { Outbox } from "./outbox.ts";
-import { nameOf, ProcessCalls } from "./process-calls.ts";
-import { recordKey, UnreadableRecord } from "./record.ts";
+import { adoptOwn, beginOwn, endOwn, nameOf, ProcessCalls } from "./process-calls.ts";
+import { UnreadableRecord } from "./record.ts";
 
 export interface FallbackOptions extends LedgerOptions {
   /** Whether a call without a key may go on without the account's store after this error. */
@@ -39,15 +41,15 @@ export class LedgerWithFallback extends Ledger {
   readonly #options: FallbackOptions;
   /** Calls that this process began and whose outcome it does not know. */
   readonly #own: ProcessCalls;
-  /** How many calls for an external_id are being begun, by account and record key. */
-  readonly #beginning = new Map<string, number>();
+  /** Names of the external_ids for which calls are being begun, one for each. */
+  readonly #beginning = new UnderWay<string>();
   /** Steps that the store does not have yet, by account: one node of a cluster may be away alone. */
   readonly #outboxes = new Map<string, Outbox>();
   /**
-   * How calls ended here whose ending the store does not have yet, by id: this process must not look
-   * them up as lost.
+   * Ids of calls that ended here and whose ending the store does not have yet: this process must not
+   * look them up as lost.
    */
-  readonly #unwritten = new Map<string, Ending["state"]>();
+  readonly #unwritten = new Set<string>();
 
   constructor(options: FallbackOptions) {
     super(options);
@@ -61,14 +63,11 @@ export class LedgerWithFallback extends Ledger {
   }
 
   override async begin(account: string, given: NewIntent): Promise<Begun> {
-    const name = nameOf(account, given);
-    this.#beginning.set(name, (this.#beginning.get(name) ?? 0) + 1);
+    const member = this.#beginning.add(nameOf(account, given));
     try {
       return await this.#begin(account, given);
     } finally {
-      const left = (this.#beginning.get(name) ?? 1) - 1;
-      if (left > 0) this.#beginning.set(name, left);
-      else this.#beginning.delete(name);
+      member.leave();
     }
   }
 
@@ -82,7 +81,10 @@ export class LedgerWithFallback extends Ledger {
         asked = true;
         return await this.#within(super.begin(account, given));
       });
-      if (begun.kind === "started") this.#own.adopt(account, begun.intent);
+      if (begun.kind === "started") {
+        const call = newCall(given, begun.intent.startedAtMs);
+        this.#own.change(account, given, (own) => adoptOwn(own, call));
+      }
       return begun;
     } catch (error) {
       const goesOn = !given.key && this.#options.isAway(error, account);
@@ -90,14 +92,10 @@ export class LedgerWithFallback extends Ledger {
       if (begun) return begun;
       // The store may have taken key and lock even so.
       if (asked && !(error instanceof UnreadableRecord)) {
-        this.#unwritten.set(given.id, "closed");
-        const nowMs = this.nowMs(account);
-        const intent = intentOfCall(
-          recordKey(given.kind, given.externalId),
-          newCall(given, `${nowMs}`, nowMs),
-        );
+        this.#unwritten.add(given.id);
+        const intent = intentOfCall(given, newCall(given, this.nowMs(account)));
         const free = this.#write(account, intent, { state: "closed", key: "free" });
-        this.#outboxOf(account).add(async () => void (await free()), error);
+        this.#outboxOf(account).add(free, error);
       }
       throw error;
     }
@@ -117,41 +115,33 @@ export class LedgerWithFallback extends Ledger {
     }
   }
 
-  /** Never throws: what cannot be written now is written later, while this process lives. */
+  /** Never throws: what cannot be written now is reported, and written later, while this process lives. */
   protected override async ended(
     account: string,
     intent: Intent,
     ending: Ending,
     told?: Entry,
-  ): Promise<Recorded> {
-    this.#own.end(account, intent, ending, told);
-    this.#unwritten.set(intent.id, ending.state);
+  ): Promise<Appended | undefined> {
+    this.#own.change(account, intent, (own) => endOwn(own, intent.id, ending, told));
+    this.#unwritten.add(intent.id);
     const write = this.#write(account, intent, ending, told);
-    let recorded: Recorded | undefined;
-    let failure: unknown;
-    await this.#outboxOf(account).write(async () => {
-      try {
-        recorded = await write();
-      } catch (error) {
-        failure = error;
-        throw error;
-      }
-    });
-    return recorded ?? { error: failure ?? new Error("other steps wait for the store") };
+    return this.#outboxOf(account)
+      .write(write)
+      .catch((error: unknown) => {
+        const { externalId } = intent;
+        this.#options.report?.("unrecorded", { account, externalId, error });
+        return undefined;
+      });
   }
 
   override async known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const about = { kind, externalId };
     const before = this.#notStored(account, about);
     const known = await this.#within(super.known(account, kind, externalId));
+    const stored = known.intents.filter((call) => !this.isEnding(call));
     // One that was settled while the store was read may still be open in what was read.
     const now = this.#notStored(account, about);
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
-    // One of a process that is gone, which ends here as unknown, is open all the same.
-    const stored = known.intents.filter(
-      ({ id }) =>
-        !this.#unwritten.has(id) || (this.#unwritten.get(id) === "unknown" && !own.has(id)),
-    );
     for (const { id } of stored) own.delete(id);
     // The store may lack some of this process, and this process has forgotten most of the store's.
     const marks = [...known.marks, ...this.#own.of(account, about).marks];
@@ -163,8 +153,8 @@ export class LedgerWithFallback extends Ledger {
    * while the store was away, or ended and not written yet.
    */
   #notStored(account: string, about: Pick<Intent, "kind" | "externalId">): Intent[] {
-    const { intents } = this.#own.of(account, about);
-    return intents.filter((call) => call.state === "running" || this.isEnding(call));
+    const own = intentsOf(about, this.#own.of(account, about));
+    return own.filter((call) => call.state === "running" || this.isEnding(call));
   }
 
   protected override isEnding({ id }: Intent): boolean {
@@ -195,15 +185,18 @@ export class LedgerWithFallback extends Ledger {
       stored = known.intents.filter(({ id }) => id !== given.id);
     }
     // The store may yet take the other one's lock.
-    if ((this.#beginning.get(nameOf(account, given)) ?? 0) > 1) return undefined;
-    const begun = this.#own.begin(account, given, stored);
-    if (begun.kind !== "started") return begun;
-    const { intent } = begun;
+    const name = nameOf(account, given);
+    if ([...this.#beginning].filter((one) => one === name).length > 1) return undefined;
+    const call = this.#own.change(account, given, (own) =>
+      beginOwn(own, given, Date.now(), this.#options, stored),
+    );
+    if (!call) return { kind: "inFlight" };
+    const intent = { ...intentOfCall(given, call), given };
     // Our clock may differ from the store's, so the store gets the elapsed time.
     const at = performance.now();
-    const adopt = oneAtATime(() => this.adopt(account, intent, performance.now() - at));
+    const adopt = untilMade(() => this.adopt(account, given, performance.now() - at));
     this.#outboxOf(account).add(() => this.#within(adopt()), cause);
-    return begun;
+    return { kind: "started", intent };
   }
 
   #outboxOf(account: string): Outbox {
@@ -216,13 +209,23 @@ export class LedgerWithFallback extends Ledger {
     return outbox;
   }
 
+  /** Once it was made, it returns the same. */
   #write(account: string, intent: Intent, ending: Ending, told?: Entry) {
-    const write = oneAtATime(() => super.ended(account, intent, ending, told));
-    return async (): Promise<Recorded> => {
-      const recorded = await this.#within(write());
-      this.#unwritten.delete(intent.id);
-      if (ending.state !== "unknown") this.#own.forget(account, intent);
-      return recorded;
+    // Each try belongs to the call, whoever has it made.
+    const write = untilMade(
+      AsyncLocalStorage.bind(() => super.ended(account, intent, ending, told)),
+    );
+    return async (): Promise<Appended | undefined> => {
+      try {
+        const appended = await this.#within(write());
+        this.#unwritten.delete(intent.id);
+        if (ending.state !== "unknown") this.#own.forget(account, intent);
+        return appended;
+      } catch (error) {
+        // It is not tried again: who can read the record looks the call up.
+        if (error instanceof UnreadableRecord) this.#unwritten.delete(intent.id);
+        throw error;
+      }
     };
   }
 
@@ -241,12 +244,13 @@ const replicasMs = 1_000;
  * A write that was not answered in time may still wait for its turn: a second try waits for that one,
  * or the tries for one record would become more and more.
  */
-function oneAtATime<T>(write: () => Promise<T>): () => Promise<T> {
-  let underWay: Promise<T> | undefined;
+function untilMade<T>(write: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
   return () => {
-    underWay ??= write().finally(() => {
-      underWay = undefined;
+    made ??= write().catch((error: unknown) => {
+      made = undefined;
+      throw error;
     });
-    return underWay;
+    return made;
   };
 }

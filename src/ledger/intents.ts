@@ -1,7 +1,7 @@
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
-import type { Appended, Entry, Facts, PlacedFact, Snapshot } from "./log.ts";
+import type { Entry, Facts, PlacedFact, Snapshot } from "./log.ts";
 
 /**
  * The intent of a call: the record that is stored before the call is sent. It holds no card data,
@@ -67,6 +67,8 @@ export interface OpenCall {
    * whatever the clocks of stores that took over say. Absent if the store did not see it begin.
    */
   after?: string;
+  /** `traceparent` of the span that began it; absent if it is not traced. */
+  trace?: string;
 }
 
 /** An open call, with what its record says beside it. */
@@ -94,31 +96,24 @@ export type Begun =
  * What became of a call. An unknown outcome is stored under the call's key, too. `mark` is added to
  * the marks of the external_id.
  */
-export type Ending = Traced &
+export type Ending =
   /** The call was never sent, or is over. */
-  (
-    | {
-        readonly state: "closed";
-        readonly mark?: string;
-        readonly key: KeyEnding;
-        /** The service refused it, since the external_id is paid. */
-        readonly paid?: AlreadyPaid | undefined;
-      }
-    | {
-        readonly state: "pending";
-        /** Empty when the answer did not name its payment or payout. */
-        readonly subjectId: string;
-        /** Default: `subjectId`, unless that is empty. */
-        readonly mark?: string;
-        readonly key: KeyEnding;
-      }
-    | { readonly state: "unknown" }
-  );
-
-/** `traceparent` of the span that ended or looked up the call. */
-export interface Traced {
-  readonly trace?: string | undefined;
-}
+  | {
+      readonly state: "closed";
+      readonly mark?: string;
+      readonly key: KeyEnding;
+      /** The service refused it, since the external_id is paid. */
+      readonly paid?: AlreadyPaid | undefined;
+    }
+  | {
+      readonly state: "pending";
+      /** Empty when the answer did not name its payment or payout. */
+      readonly subjectId: string;
+      /** Default: `subjectId`, unless that is empty. */
+      readonly mark?: string;
+      readonly key: KeyEnding;
+    }
+  | { readonly state: "unknown" };
 
 /** The Error object that says so; it may name the payment. */
 export type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
@@ -130,7 +125,7 @@ export type KeyEnding = "free" | "keep" | Buffer;
  * What a look at a call found out, when the call is looked at next, and the counts of the looks so
  * far.
  */
-export interface Look extends Traced, Pick<Intent, "checks" | "notFound"> {
+export interface Look extends Pick<Intent, "checks" | "notFound"> {
   readonly inMs: number;
   readonly told?: Entry | undefined;
   /** The service says that the external_id is paid. */
@@ -164,14 +159,6 @@ export interface Known extends Evidence<Snapshot> {
   readonly firstSeen?: number | undefined;
   /** When the newest event was stored or the newest call began, in milliseconds since the epoch. */
   readonly updatedMs?: number;
-}
-
-/** What became of the entry that came with a call's ending. */
-export interface Recorded {
-  /** Undefined if there was no entry, or it is written later. */
-  readonly appended?: Appended;
-  /** Why it is written later. */
-  readonly error?: unknown;
 }
 
 /** How long what is known of payments and payouts counts, in milliseconds. */

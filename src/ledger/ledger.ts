@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
-import { type Kind, kindOf, kinds } from "../model/kinds.ts";
+import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
+import { noReport } from "../report.ts";
 import { assertReadable, type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, Scored, StoredRecord } from "../stores/kernel.ts";
 import { type AccountOptions, LedgerAccount } from "./account.ts";
@@ -10,24 +11,22 @@ import {
   addNews,
   adoptCall,
   beginCall,
-  callOf,
   callOfMember,
   dueIndex,
   endCall,
-  endedForMs,
   endLeases,
   givenUpIndex,
   giveUpCall,
   intentOfCall,
   intentsOf,
-  keepCallsMs,
+  keptBeyondMs,
   lookedAt,
   pendingFrom,
   waitsForProcess,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import { DeadLetters, type LettersBound } from "./dead-letters.ts";
-import { factsOf, isForgotten, keptFor } from "./entries.ts";
+import { factsOf, keptFor } from "./entries.ts";
 import {
   type Begun,
   type Ending,
@@ -37,7 +36,7 @@ import {
   keyRetentionMs,
   type Look,
   type NewIntent,
-  type Recorded,
+  type OpenCall,
   type SettledBy,
 } from "./intents.ts";
 import { indexesOf, list } from "./listing.ts";
@@ -51,9 +50,16 @@ import type {
   Snapshot,
   Topic,
 } from "./log.ts";
-import { activeTrace, type Observers, observed, sourceName } from "./observed.ts";
+import { activeTrace, eventFacts, type Observers, observed } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
-import { keyRecordKey, type PaymentRecord, passOver, recordIn, recordKey } from "./record.ts";
+import {
+  keyRecordKey,
+  ofRecordKey,
+  type PaymentRecord,
+  passOver,
+  recordIn,
+  recordKey,
+} from "./record.ts";
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
@@ -74,7 +80,7 @@ export interface LedgerOptions extends AccountOptions, Observers {
  * - an account's cursors grow with each event, and their order as text is the order of the events;
  * - `read` yields each event of the topic after its start exactly once, in order: stored events,
  *   then live ones, without a gap between the two;
- * - state never goes back in rank; of two different final states success wins (see merge.ts);
+ * - state never goes back in rank; of two different final states success wins (see facts.ts);
  * - a status that is not known changes no state: its word is kept with the operation;
  * - each event carries the state of its external id after it (see payment-state.ts), and an
  *   external id keeps the newest 100 of its failures;
@@ -117,13 +123,10 @@ export class Ledger {
    * entry that says whether the payment is held, if that differs from what was noted.
    */
   async append(account: string, entry: Entry): Promise<Appended> {
-    const { appended } = await observed(this.#options, account, entry, async (traced) => {
-      const { result } = await this.#stepOf(account, traced, (change, draft) =>
-        addNews(change, draft, traced),
-      );
-      return { appended: result };
+    return observed(this.#options, account, entry, async () => {
+      const step = this.#stepOf(account, entry, (change, draft) => addNews(change, draft, entry));
+      return (await step).result;
     });
-    return appended;
   }
 
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
@@ -136,7 +139,7 @@ export class Ledger {
       if (!record) return { intents: [], snapshot: undefined, marks: [] };
       const startsMs = record.calls.map(({ startedAt }) => Number(startedAt));
       return {
-        intents: intentsOf(key, record),
+        intents: intentsOf({ kind, externalId }, record),
         snapshot: this.#snapshotOf(of, stored, record, bounds),
         marks: record.marks,
         firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
@@ -151,7 +154,7 @@ export class Ledger {
     known: PaymentRecord,
     bounds: Bounds,
   ): Snapshot | undefined {
-    if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#options)) return undefined;
+    if (known.last === "") return undefined;
     const operations = known.operations.map((one): OperationState => {
       const bytes = record.attachments.get(`e${one.n}`) ?? new Uint8Array();
       const place = cursorOf(one.place, bounds.epoch);
@@ -249,66 +252,76 @@ export class Ledger {
   }
 
   async begin(account: string, given: NewIntent): Promise<Begun> {
-    const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
     const { result, nowMs } = await this.#stepOf(
       account,
       given,
-      (change, draft, keyDraft) => {
-        const kind = beginCall(change, draft, keyDraft, given);
-        return { kind, record: draft.value as PaymentRecord, now: change.now };
-      },
+      (change, draft, keyDraft) => beginCall(change, draft, keyDraft, given),
       { keyDigest: given.key?.digest },
     );
-    const { kind, record, now } = result;
-    if (kind === "keyAnswered" && keyOf) {
+    if (typeof result !== "string") {
+      // Of one that begins with this step, the store has told the start.
+      const startedAt = Number(result.startedAt) > 0 ? result.startedAt : `${nowMs}`;
+      return {
+        kind: "started",
+        intent: { ...intentOfCall(given, { ...result, startedAt }), given },
+      };
+    }
+    if (result === "keyAnswered" && keyOf) {
       const { records } = await this.#account(account).kernel.read([keyOf]);
       const answer = records[0]?.attachments.get("answer");
       return answer ? { kind: "keyAnswered", answer: Buffer.from(answer) } : { kind: "keyUnknown" };
     }
-    if (kind === "over") {
+    if (result === "over") {
       throw new StoreUnavailable(new Error("the call was taken for lost while it began"), {
         ...{ away: false, broken: false },
       });
     }
-    if (kind !== "started") return { kind } as Begun;
-    const call = record.calls.find(({ id }) => id === given.id);
-    if (!call) throw new Error("the call was not recorded");
-    const startedAt = call.startedAt === now ? `${nowMs}` : call.startedAt;
-    return { kind: "started", intent: { ...intentOfCall(key, { ...call, startedAt }), given } };
+    return { kind: result } as Begun;
   }
 
   /** Ends a call, together with what its answer tells. Ending it again does no harm. */
-  async end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded> {
-    const traced = { ...ending, trace: activeTrace() };
-    return observed(this.#options, account, told, (entry) =>
-      this.ended(account, intent, traced, entry),
-    );
-  }
-
-  protected async ended(
+  async end(
     account: string,
     intent: Intent,
     ending: Ending,
     told?: Entry,
-  ): Promise<Recorded> {
+  ): Promise<Appended | undefined> {
+    return observed(this.#options, account, told, () => this.ended(account, intent, ending, told));
+  }
+
+  protected ended(
+    account: string,
+    intent: Intent,
+    ending: Ending,
+    told?: Entry,
+  ): Promise<Appended | undefined> {
+    return this.#ended(account, intent, ending, told);
+  }
+
+  /** Stores that a call is lost: its lease is over, and its process is gone, or slow. */
+  async lose(account: string, intent: Intent): Promise<void> {
+    await this.#ended(account, intent, { state: "unknown" });
+  }
+
+  async #ended(account: string, intent: Intent, ending: Ending, told?: Entry) {
     const { result } = await this.#stepOf(
       account,
       intent,
       (change, draft, keyDraft) => endCall(change, draft, keyDraft, intent, ending, told),
       intent,
     );
-    return result ? { appended: result } : {};
+    return result;
   }
 
   /**
    * Stores a call that began without the store. Twice does no harm.
    * @param ageMs how long ago it began: the clock of this process may differ from the store's
    */
-  async adopt(account: string, intent: Intent, ageMs: number): Promise<void> {
-    await this.#stepOf(account, intent, (change, draft) => {
-      adoptCall(change, draft, callOf({ ...intent, startedAtMs: change.nowMs - ageMs }));
-    });
+  async adopt(account: string, given: NewIntent, ageMs: number): Promise<void> {
+    await this.#stepOf(account, given, (change, draft) =>
+      adoptCall(change, draft, given, change.nowMs - ageMs),
+    );
   }
 
   /**
@@ -343,16 +356,10 @@ export class Ledger {
   }
 
   /** Stores what a look found out, what follows for the calls, and when this one is due next. */
-  async looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
-    const trace = activeTrace();
-    return observed(this.#options, account, look.told, async (told) => {
-      const { result } = await this.#stepOf(
-        account,
-        intent,
-        (change, draft) => lookedAt(change, draft, intent.id, { ...look, told, trace }),
-        { by: look.by },
-      );
-      return result ? { appended: result } : {};
+  async looked(account: string, intent: Intent, look: Look): Promise<void> {
+    await observed(this.#options, account, look.told, async () => {
+      const decide = (change: Change, draft: Draft) => lookedAt(change, draft, intent.id, look);
+      return (await this.#stepOf(account, intent, decide, { by: look.by })).result;
     });
   }
 
@@ -446,9 +453,9 @@ export class Ledger {
       const { id, key } = callOfMember(member);
       try {
         return of.understood(key, () => {
-          const record = recordIn(texts.get(key) ?? "");
-          const call = record?.calls.find((one) => one.id === id);
-          if (record && call) return intentOfCall(key, call);
+          const calls = recordIn(texts.get(key) ?? "")?.calls;
+          const call = calls?.find((one) => one.id === id);
+          if (call) return intentOfCall(ofRecordKey(key), call);
           gone.push(member);
           return [];
         });
@@ -464,17 +471,18 @@ export class Ledger {
   /** A step on the record of a payment or payout, and on that of a key if one is given. */
   async #stepOf<T>(
     account: string,
-    { kind, externalId }: Pick<Intent, "kind" | "externalId">,
+    about: Pick<Intent, "kind" | "externalId">,
     decide: (change: Change, draft: Draft, keyDraft: Draft | undefined) => T,
     { keyDigest = "", by }: StepOptions = {},
   ) {
-    const key = recordKey(kind, externalId);
-    const keyOf = keyDigest === "" ? undefined : keyRecordKey(keyDigest);
+    const keys = [recordKey(about.kind, about.externalId)];
+    if (keyDigest !== "") keys.push(keyRecordKey(keyDigest));
     let settled: Change["settled"] = [];
+    const trace = activeTrace();
     const startedMs = performance.now();
-    const keys = keyOf ? [key, keyOf] : [key];
     const done = await this.#account(account).transact(keys, (change) => {
       const [draft, keyDraft] = change.drafts as readonly [Draft, Draft?];
+      change.trace = trace;
       const result = decide(change, draft, keyDraft);
       for (const draft of change.drafts) {
         if (isOfPayment(draft.value) && !change.isRead) list(change, draft);
@@ -483,27 +491,18 @@ export class Ledger {
       settled = change.settled;
       return result;
     });
-    const { report } = this.#options;
-    for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
-      this.onSettled(account, intent);
-      const { method, externalId, state: was } = intent;
-      report?.("settled", { account, method, externalId, was, by: own });
+    const { report = noReport } = this.#options;
+    for (const { call, by: own = by ?? settledBy(about.kind, call) } of settled) {
+      this.onSettled(account, intentOfCall(about, call));
+      const { method, state: was } = call;
+      report("settled", { account, method, externalId: about.externalId, was, by: own });
     }
     // Outcomes of calls, which the ledger publishes by itself; `observed` reports all other events.
     for (const event of done.events) {
       if (event.callOutcome === CallOutcome.UNSPECIFIED) continue;
-      const kind = kinds[kindOf(event.kind)].name;
-      const source = sourceName(event.source);
       const durationMs = performance.now() - startedMs;
-      report?.("appended", {
-        account,
-        kind,
-        externalId: event.externalId,
-        source,
-        outcome: "stored",
-        conflict: false,
-        durationMs,
-      });
+      const facts = eventFacts(account, event);
+      report("appended", { ...facts, outcome: "stored", conflict: false, durationMs });
     }
     return done;
   }
@@ -519,9 +518,9 @@ export class Ledger {
     draft.keepMs ||= keyRetentionMs;
     if (!isOfPayment(draft.value)) return;
     const { calls, marks, over } = draft.value;
-    const overMs = over.length > 0 ? endedForMs : 0;
-    const callsMs = calls.length + marks.length > 0 ? keepCallsMs(this.#options) : overMs;
-    draft.keepMs = Math.max(keptFor(this.#options), callsMs);
+    const callsMs = this.#options.giveUpMs + keptBeyondMs;
+    const hadCalls = calls.length + marks.length + over.length > 0;
+    draft.keepMs = Math.max(keptFor(this.#options), hadCalls ? callsMs : 0);
     // One that is pending holds no lock, and the service tells of it again.
     draft.isPinned = calls.some(({ state }) => state !== "pending");
   }
@@ -542,6 +541,7 @@ const leasesAtOnce = 500;
 
 interface StepOptions {
   readonly keyDigest?: string | undefined;
+  /** What settles calls. Default: an event that a look asked for before, or any other. */
   readonly by?: SettledBy | undefined;
 }
 
@@ -565,6 +565,6 @@ function closedError(): GatewayError {
 }
 
 /** A callback that a look asked for arrives like any other event. */
-function settledBy({ kind, checks }: Intent): SettledBy {
+function settledBy(kind: Kind, { checks }: OpenCall): SettledBy {
   return kinds[kind].answersByCallback && checks > 0 ? "resend" : "event";
 }

@@ -25,13 +25,13 @@ export interface Entry {
   readonly source: EventSource;
   readonly externalId: string;
   /**
-   * payment_id, transaction_id, or the id of a lost call: state is kept per subject and operation.
+   * payment_id or transaction_id: state is kept per subject and operation.
    * This text and those below are replaced by a digest if longer than an id in a request may be.
    */
   readonly subjectId: string;
   /**
-   * payment, confirm, refund, …; `payout`; `call` for a lost call. One that the contract does not
-   * have is `other:` and its word, or `unknown` if that could not be read.
+   * payment, confirm, refund, …; `payout`. One that the contract does not have is `other:` and its
+   * word, or `unknown` if that could not be read.
    */
   readonly operation: string;
   /** operation_id if the service gave one, else what distinguishes attempts, if anything does. */
@@ -47,15 +47,9 @@ export interface Entry {
   /** Decimal text; empty if the service's text is too long to be an amount. */
   readonly amount?: string;
   readonly currency?: string;
-  /**
-   * Whether the payment was made with `confirm: false`; absent if this gateway cannot know. On the
-   * entry of a settled call, true marks what the call made as held, if the call is noted as a hold.
-   */
+  /** Whether the payment was made with `confirm: false`; absent if this gateway cannot know. */
   readonly held?: boolean | undefined;
-  /**
-   * The call that this entry answers, settles or reports as not done: it is no longer noted as a
-   * hold.
-   */
+  /** The call that this entry answers: it is no longer noted as a hold. */
   readonly call?: string | undefined;
   /** Digest of a callback's raw bytes; absent for other sources. */
   readonly digest?: string | undefined;
@@ -64,8 +58,6 @@ export interface Entry {
    * status_code and receipt.
    */
   readonly identity: string;
-  /** `traceparent` of the span that appends it; see `traceOf`. */
-  readonly trace?: string;
 }
 
 export interface Appended {

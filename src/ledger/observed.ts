@@ -1,9 +1,8 @@
-import { EventSource } from "../gen/payments/v1/event_pb.ts";
-import { kinds } from "../model/kinds.ts";
+import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { kindOf, kinds } from "../model/kinds.ts";
 import { noReport, type Observations, type Report } from "../report.ts";
 import { activeSpan, noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Recorded } from "./intents.ts";
-import type { Entry } from "./log.ts";
+import type { Appended, Entry } from "./log.ts";
 
 /** To whom a ledger tells what is appended to it. */
 export interface Observers {
@@ -13,41 +12,32 @@ export interface Observers {
   readonly tracing?: Tracing | undefined;
 }
 
-/**
- * Traces and reports what an entry becomes; without an entry there is nothing to tell.
- * @param write gets the entry with its trace (`traceOf`)
- */
-export async function observed<R extends Recorded, E extends Entry | undefined>(
+/** Traces and reports what an entry becomes; without an entry there is nothing to tell. */
+export async function observed<R extends Appended | undefined>(
   { report = noReport, tracing = noTracing }: Observers,
   account: string,
-  entry: E,
-  write: (traced: E) => Promise<R>,
+  entry: Entry | undefined,
+  write: () => Promise<R>,
 ): Promise<R> {
-  if (!entry) return write(entry);
+  if (!entry) return write();
   const startedMs = performance.now();
-  const kind = kinds[entry.kind].name;
-  const source = sourceName(entry.source);
+  const about = eventFacts(account, entry);
   const span = tracing.start("append event", {
     kind: "internal",
     attributes: {
       "payments_gateway.account": account,
-      "payments_gateway.event.kind": kind,
-      "payments_gateway.event.source": source,
+      "payments_gateway.event.kind": about.kind,
+      "payments_gateway.event.source": about.source,
     },
   });
-  let outcome: Observations["appended"]["outcome"] = "failed";
-  let conflict = false;
+  let appended: R | undefined;
   try {
-    const { traceparent: trace } = span;
-    const traced = trace === undefined ? entry : { ...entry, trace };
-    const recorded = await span.run(() => write(traced));
-    // Undefined if it is written later.
-    if (recorded.appended) ({ outcome, conflict } = recorded.appended);
-    return recorded;
+    appended = await span.run(write);
+    return appended;
   } finally {
-    const durationMs = performance.now() - startedMs;
-    const { externalId } = entry;
-    report("appended", { account, kind, externalId, source, outcome, conflict, durationMs });
+    // Undefined if it is written later.
+    const { outcome, conflict } = appended ?? { outcome: "failed" as const, conflict: false };
+    report("appended", { ...about, outcome, conflict, durationMs: performance.now() - startedMs });
     span.set({ "payments_gateway.event.outcome": outcome });
     if (outcome === "failed") span.fail("UNAVAILABLE");
     span.end();
@@ -59,8 +49,14 @@ export function activeTrace(): string | undefined {
   return activeSpan.getStore()?.traceparent;
 }
 
-/** What an event came from, as metrics and traces name it. */
-export function sourceName(source: EventSource): Observations["appended"]["source"] {
-  if (source === EventSource.CALLBACK) return "callback";
-  return source === EventSource.RESPONSE ? "response" : "reconciliation";
+/** What is reported of an event. */
+export function eventFacts(
+  account: string,
+  { kind, externalId, source }: Pick<Event, "kind" | "externalId" | "source">,
+): Pick<Observations["appended"], "account" | "kind" | "externalId" | "source"> {
+  const from = source === EventSource.RESPONSE ? "response" : "reconciliation";
+  return {
+    ...{ account, kind: kinds[kindOf(kind)].name, externalId },
+    source: source === EventSource.CALLBACK ? "callback" : from,
+  };
 }

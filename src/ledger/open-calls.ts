@@ -1,5 +1,4 @@
 import type { Kind } from "../model/kinds.ts";
-import { isCall } from "./call-outcome.ts";
 import { evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
 import { type Evidence, type Intent, isUnknown, type OpenCall } from "./intents.ts";
@@ -31,7 +30,7 @@ function isRecorded(intent: OpenCall, { snapshot = noFacts }: Evidence): boolean
 export function standingOf(kind: Kind, known: Evidence) {
   const { snapshot = noFacts } = known;
   const flags = outcomeFlags(known);
-  if (!flags.outcomeUnknown && snapshot.operations.every(isCall)) return undefined;
+  if (!flags.outcomeUnknown && snapshot.operations.length === 0) return undefined;
   return { ...flags, state: stateAfter(kind, snapshot, flags.outcomeUnknown) };
 }
 

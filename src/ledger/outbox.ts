@@ -1,66 +1,55 @@
 import { UnreadableRecord } from "./record.ts";
 
-type Write = () => Promise<void>;
-
 /**
  * Writes that could not be made yet, tried again until all are made. They are made in order, but a
- * write that fails may be overtaken by later ones: each write must do no harm when it is made
- * twice, or late.
+ * write that fails may be overtaken by later ones: each must do no harm when it is made late, or after
+ * a try whose answer was lost. What is to be written to a record that cannot be read is not kept.
  */
 export class Outbox {
   readonly #onStateChange: (state: "shared" | "alone", cause?: unknown) => void;
-  readonly #writes = new Set<Write>();
+  readonly #writes = new Set<() => Promise<unknown>>();
   #flushing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** What `#timer` was set to, in milliseconds. */
-  #pauseMs = 0;
-  #closed = false;
-  #state: "shared" | "alone" = "shared";
+  #isClosed = false;
 
   constructor(onStateChange: (state: "shared" | "alone", cause?: unknown) => void) {
     this.#onStateChange = onStateChange;
   }
 
-  /** Writes wait that others must not overtake: those to records that cannot be read do not count. */
+  /** Writes wait, which others must not overtake. */
   get isBehind(): boolean {
-    return this.#state === "alone";
-  }
-
-  /** Makes the write as soon as it can be made, after those that wait already. Never throws. */
-  async write(write: Write): Promise<void> {
-    if (!this.isBehind) {
-      try {
-        await write();
-        return;
-      } catch (error) {
-        this.add(write, error);
-        return;
-      }
-    }
-    this.add(write);
-    await this.flush().catch(() => {});
-  }
-
-  /** Keeps a write for later. */
-  add(write: Write, cause?: unknown): void {
-    this.#writes.add(write);
-    const isUnreadable = cause instanceof UnreadableRecord;
-    this.#tryIn(isUnreadable ? unreadableMs : retryMs);
-    if (!isUnreadable) this.#turn("alone", cause);
-  }
-
-  #turn(state: "shared" | "alone", cause?: unknown): void {
-    if (this.#state === state) return;
-    this.#state = state;
-    this.#onStateChange(state, cause);
+    return this.#writes.size > 0;
   }
 
   /**
-   * Makes all waiting writes. One to a record that cannot be read stays, and holds up nothing else.
-   * @throws the error of the first other one that fails; failed and remaining writes stay
+   * Makes a write after those that wait already.
+   * @param write once it was made, it returns the same when it is called again
+   * @throws the error of the first write that fails; then this one is kept for later
    */
+  async write<T>(write: () => Promise<T>): Promise<T> {
+    if (this.isBehind) {
+      this.add(write);
+      await this.flush();
+    }
+    try {
+      return await write();
+    } catch (error) {
+      this.add(write, error);
+      throw error;
+    }
+  }
+
+  /** Keeps a write for later. */
+  add(write: () => Promise<unknown>, cause?: unknown): void {
+    if (cause instanceof UnreadableRecord) return;
+    if (!this.isBehind) this.#onStateChange("alone", cause);
+    this.#writes.add(write);
+    this.#retryLater();
+  }
+
+  /** Makes all waiting writes. @throws the error of the first that fails: failed and remaining ones stay */
   flush(): Promise<void> {
-    if (this.#writes.size === 0) return Promise.resolve();
+    if (!this.isBehind) return Promise.resolve();
     this.#flushing ??= this.#flush().finally(() => {
       this.#flushing = undefined;
     });
@@ -68,50 +57,36 @@ export class Outbox {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.flush().catch(() => {});
   }
 
   async #flush(): Promise<void> {
-    const unreadable = new Set<Write>();
-    for (;;) {
-      const writes = this.#firstWithout(unreadable);
-      if (writes.length === 0) break;
+    while (this.isBehind) {
+      const writes = [...this.#writes].slice(0, atOnce);
       const failures: unknown[] = [];
       await Promise.all(
         writes.map(async (write) => {
           try {
             await write();
-            this.#writes.delete(write);
           } catch (error) {
-            if (error instanceof UnreadableRecord) unreadable.add(write);
-            else failures.push(error);
+            if (!(error instanceof UnreadableRecord)) return failures.push(error);
           }
+          return this.#writes.delete(write);
         }),
       );
       if (failures.length > 0) throw failures[0];
     }
-    this.#turn("shared");
-    if (this.#writes.size > 0) this.#tryIn(unreadableMs);
+    this.#onStateChange("shared");
   }
 
-  #firstWithout(unreadable: ReadonlySet<Write>): Write[] {
-    const first: Write[] = [];
-    for (const write of this.#writes) {
-      if (!unreadable.has(write) && first.push(write) === atOnce) break;
-    }
-    return first;
-  }
-
-  #tryIn(ms: number): void {
-    if (this.#closed || (this.#timer && this.#pauseMs <= ms)) return;
-    clearTimeout(this.#timer);
-    this.#pauseMs = ms;
-    this.#timer = setTimeout(() => {
+  #retryLater(): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      this.flush().catch(() => this.#tryIn(retryMs));
-    }, ms).unref();
+      this.flush().catch(() => this.#retryLater());
+    }, retryMs).unref();
   }
 }
 
@@ -119,5 +94,3 @@ export class Outbox {
 const atOnce = 100;
 
 const retryMs = 250;
-/** The same while nothing waits but writes to records that cannot be read. */
-const unreadableMs = 10_000;

@@ -17,7 +17,7 @@ import type { Fact, Facts } from "./log.ts";
  * - A call without an understood answer makes the state UNKNOWN, unless the payment is proven to be
  *   paid.
  *
- * @param callIsOpen whether a money-moving call is open, in addition to what the log shows
+ * @param callIsOpen whether a call that moves money has no understood answer
  */
 export function paymentState({ operations, held }: Facts, callIsOpen = false): PaymentState {
   const paying = operations.filter(
@@ -39,14 +39,13 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
   const isHeld = ({ held: own, operation }: Fact) =>
     own ?? operations.find((one) => isNameless(one) && one.operation === operation)?.held ?? held;
   const moved = confirmed.length > 0 ? confirmed : authorized.filter((fact) => !isHeld(fact));
-  const isOpen = callIsOpen || operations.some(isOpenCall);
 
   if (authorized.length > 0 && refunds.length > 0) {
     const isAll = isCovered(moved.length > 0 ? moved : authorized, refunds);
     return isAll ? PaymentState.REFUNDED : PaymentState.PARTIALLY_REFUNDED;
   }
   if (moved.length > 0) return PaymentState.PAID;
-  if (isOpen) return PaymentState.UNKNOWN;
+  if (callIsOpen) return PaymentState.UNKNOWN;
   if (authorized.length > 0) return PaymentState.AUTHORIZED;
   if (paying.some(({ rank }) => rank < 2)) return PaymentState.PENDING;
   if (cancels.length > 0) return PaymentState.CANCELLED;
@@ -62,7 +61,7 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
 export function payoutState({ operations }: Facts, callIsOpen = false): PaymentState {
   const payouts = operations.filter(({ operation }) => operation === "payout");
   if (payouts.some(succeeded)) return PaymentState.PAID;
-  if (callIsOpen || operations.some(isOpenCall)) return PaymentState.UNKNOWN;
+  if (callIsOpen) return PaymentState.UNKNOWN;
   if (payouts.some(({ rank }) => rank < 2)) return PaymentState.PENDING;
   return payouts.length > 0 ? PaymentState.FAILED : PaymentState.UNSPECIFIED;
 }
@@ -81,9 +80,15 @@ export function stateOfPayout(state: PayoutState): PaymentState {
   return [...payoutStates].find(([, own]) => own === state)?.[0] ?? PaymentState.UNSPECIFIED;
 }
 
+const ofKinds: Readonly<Record<Kind, { stateOf: typeof paymentState; own: typeof payoutStates }>> =
+  {
+    [EventKind.PAYMENT]: { stateOf: paymentState, own: new Map() },
+    [EventKind.PAYOUT]: { stateOf: payoutState, own: payoutStates },
+  };
+
 /** The state of a payment or payout, as its events carry it. */
 export function stateAfter(kind: Kind, facts: Facts, callIsOpen = false): PaymentState {
-  return stateOf[kind](facts, callIsOpen);
+  return ofKinds[kind].stateOf(facts, callIsOpen);
 }
 
 /** The same in both forms that events have. */
@@ -93,18 +98,8 @@ export function statesAfter(
   callIsOpen = false,
 ): Pick<Event, "state" | "payoutState"> {
   const state = stateAfter(kind, facts, callIsOpen);
-  return { state, payoutState: ownStates[kind].get(state) ?? PayoutState.UNSPECIFIED };
+  return { state, payoutState: ofKinds[kind].own.get(state) ?? PayoutState.UNSPECIFIED };
 }
-
-const stateOf: Readonly<Record<Kind, typeof paymentState>> = {
-  [EventKind.PAYMENT]: paymentState,
-  [EventKind.PAYOUT]: payoutState,
-};
-
-const ownStates: Readonly<Record<Kind, typeof payoutStates>> = {
-  [EventKind.PAYMENT]: new Map(),
-  [EventKind.PAYOUT]: payoutStates,
-};
 
 /** The states that a payment or payout can have, as its events carry them. */
 export const statesOf: Readonly<Record<Kind, readonly PaymentState[]>> = {
@@ -137,10 +132,6 @@ function isNamedElsewhere(fact: Fact, all: readonly Fact[]): boolean {
 
 function isNameless({ subjectId }: Fact): boolean {
   return subjectId === "";
-}
-
-function isOpenCall({ operation, rank }: Fact): boolean {
-  return operation === "call" && rank < 2;
 }
 
 /** Whether the refunds are known to cover all that was paid. */

@@ -1,19 +1,13 @@
 import { ByAge } from "../collections/by-age.ts";
-import {
-  addMark,
-  callOf,
-  intentOfCall,
-  intentsOf,
-  isLocked,
-  markOfEnding,
-  newCall,
-} from "./calls.ts";
-import type { Ages, Begun, Ending, Intent, NewIntent, OpenCall } from "./intents.ts";
+import { addMark, isLocked, markOfEnding, newCall } from "./calls.ts";
+import type { Ages, Ending, Intent, NewIntent, OpenCall } from "./intents.ts";
 import type { Entry } from "./log.ts";
 import { type PaymentRecord, recordKey } from "./record.ts";
 
 /** What a process keeps of an external_id: its open calls, and marks of those that have ended. */
 export type OwnCalls = Pick<PaymentRecord, "calls" | "marks">;
+
+type About = Pick<Intent, "kind" | "externalId">;
 
 /** The calls of this process in its memory, with their locks: for while the store lacks them. */
 export class ProcessCalls {
@@ -25,27 +19,8 @@ export class ProcessCalls {
     this.#ages = ages;
   }
 
-  /** @param others calls that bar this one, too, and are not kept: they may have ended by now */
-  begin(account: string, given: NewIntent, others: readonly OpenCall[] = []): Begun {
-    return this.#change(account, given, (own) => {
-      const call = beginOwn(own, given, Date.now(), this.#ages, others);
-      if (!call) return { kind: "inFlight" };
-      const key = recordKey(given.kind, given.externalId);
-      return { kind: "started", intent: { ...intentOfCall(key, call), given } };
-    });
-  }
-
-  adopt(account: string, intent: Intent): void {
-    this.#change(account, intent, (own) => adoptOwn(own, callOf(intent)));
-  }
-
-  end(account: string, intent: Intent, ending: Ending, told?: Entry): void {
-    this.#change(account, intent, (own) => endOwn(own, intent.id, ending, told));
-  }
-
-  of(account: string, about: About): { intents: Intent[]; marks: readonly string[] } {
-    const own = this.#all.get(nameOf(account, about)) ?? none;
-    return { intents: intentsOf(recordKey(about.kind, about.externalId), own), marks: own.marks };
+  of(account: string, about: About): OwnCalls {
+    return this.#all.get(nameOf(account, about)) ?? none;
   }
 
   /** Forgets a call, and all that is kept of its external_id unless another call is open. */
@@ -57,7 +32,7 @@ export class ProcessCalls {
     if (own.calls.length === 0) this.#all.delete(name);
   }
 
-  #change<T>(account: string, about: About, change: (own: OwnCalls) => T): T {
+  change<T>(account: string, about: About, change: (own: OwnCalls) => T): T {
     const name = nameOf(account, about);
     const own = this.#all.get(name) ?? { ...none };
     const result = change(own);
@@ -74,14 +49,15 @@ export class ProcessCalls {
   }
 }
 
-type About = Pick<Intent, "kind" | "externalId">;
-
 /** Names an external_id of an account. */
 export function nameOf(account: string, { kind, externalId }: About): string {
   return `${account} ${recordKey(kind, externalId)}`;
 }
 
-/** @returns undefined while another call of the method has the lock */
+/**
+ * @param others calls that bar this one, too, and are not kept: they may have ended by now
+ * @returns undefined while another call of the method has the lock
+ */
 export function beginOwn(
   own: OwnCalls,
   given: NewIntent,
@@ -90,7 +66,7 @@ export function beginOwn(
   others: readonly OpenCall[] = [],
 ): OpenCall | undefined {
   if (isLocked([...own.calls, ...others], given.method, nowMs, ages)) return undefined;
-  const call = newCall(given, `${nowMs}`, nowMs);
+  const call = newCall(given, nowMs);
   adoptOwn(own, call);
   return call;
 }

@@ -23,8 +23,8 @@ export interface PaymentRecord {
   lastMs: number;
   /** Calls that move money and are not settled, the oldest first. */
   calls: OpenCall[];
-  /** Calls that ended lately: a delayed request must not begin them again. */
-  over: { readonly id: string; atMs: number }[];
+  /** Ids of the calls that ended last: a delayed request must not begin them again. */
+  over: readonly string[];
   /** Marks (evidence.ts) of attempts that other calls account for, the newest last. */
   marks: string[];
   /** How often the record was changed; numbers its operations. */

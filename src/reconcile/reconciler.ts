@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError, ofAccount } from "../errors.ts";
-import type { Causes } from "../ledger/cause-of.ts";
+import { causeOf } from "../ledger/cause-of.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { passOver } from "../ledger/record.ts";
@@ -30,8 +30,6 @@ export interface ReconcilerOptions {
   readonly tracing?: Tracing;
   /** Waits for this time, or until the signal aborts. Default: a timer. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Finds the call that a look is about. */
-  readonly causeOf?: Causes["of"];
 }
 
 export type Reconciler = ReturnType<typeof createReconciler>;
@@ -63,7 +61,7 @@ async function reconcile(
   options: ReconcilerOptions,
   stop: AbortSignal,
 ): Promise<void> {
-  const { ledger, afterMs, giveUpMs, timeoutMs, causeOf } = options;
+  const { ledger, afterMs, giveUpMs, timeoutMs } = options;
   const { report = noReport, tracing = noTracing, sleep = sleepByTimer } = options;
   const { upstream, bucket } = ofAccount(options.accounts, account);
   const tickMs = Math.min(1_000, Math.max(afterMs / 4, 20));
@@ -119,7 +117,8 @@ async function reconcile(
       span.fail(error instanceof GatewayError ? error.code : "INTERNAL");
       throw error;
     } finally {
-      if (span.traceparent) span.link(await causeOf?.(account, intent.kind, intent.externalId));
+      const { kind, externalId } = intent;
+      if (span.traceparent) span.link(await causeOf(ledger, account, kind, externalId));
       span.end();
     }
   }
@@ -127,7 +126,7 @@ async function reconcile(
   /** Looks at one intent. @returns how long all others have to wait, in milliseconds */
   async function look(given: Intent, span: Span): Promise<number> {
     // The call's lease is over: the replica that sent it is gone, or slow.
-    if (given.state === "running") await ledger.end(account, given, { state: "unknown" });
+    if (given.state === "running") await ledger.lose(account, given);
     const known = await ledger.known(account, given.kind, given.externalId);
     const intent = known.intents.find(({ id }) => id === given.id);
     // It was settled in between, by its events or by its own process.

@@ -154,7 +154,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       span.end();
       return durationMs;
     };
-    if (money) options.onMoneyCall?.({ ...money, trace: span.traceparent });
     report("upstreamInFlight", { account: name, change: 1 });
 
     const request = {

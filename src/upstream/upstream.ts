@@ -6,7 +6,6 @@ import type { Secret } from "../secrets/secret.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { calls } from "./calls.ts";
 import type { Connections } from "./connections.ts";
-import type { Money } from "./outcome.ts";
 
 /** One merchant's account at the payments service. */
 export interface MerchantAccount {
@@ -32,8 +31,6 @@ export interface UpstreamOptions {
   readonly connections?: Connections;
   /** Counts the answers of calls that move no money. Default: they are not counted. */
   readonly budget?: Pick<MemoryBudget, "open">;
-  /** A call that moves money is about to be sent; `trace` is its `traceparent` if it is traced. */
-  readonly onMoneyCall?: (call: Money & { readonly trace: string | undefined }) => void;
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   /** Milliseconds on a clock that never goes back, for breakers and connections. Default: Node's. */

@@ -8,11 +8,10 @@ import type { Made } from "../../src/core/money-calls.ts";
 import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { wait } from "../../src/core/wait.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { CallOutcome, EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
-import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
@@ -73,8 +72,12 @@ function rig(t: TestContext, { maxWaits = 10 } = {}) {
       t.mock.timers.tick(1);
       return started(await log.begin(account, newCall({ id: "c", externalId })));
     },
-    notDone: () =>
-      log.append(account, callOutcomeEntry({ id: "c", ...about }, CallOutcome.NOT_DONE)),
+    /** A call is lost, and proves not to have been done. */
+    async notDone() {
+      const intent = await this.begin();
+      await log.end(account, intent, { state: "unknown" });
+      await log.end(account, intent, { state: "closed", key: "free" });
+    },
     /** Waits for the payment, as a call does whose caller asked for it. */
     waits(call: Partial<Call> = {}, of: Partial<typeof context> = {}) {
       const waiting = wait({ ...context, ...of }, callOf([], call), about, WaitUntil.SETTLED);
@@ -215,11 +218,11 @@ test("a caller that goes away ends only its own wait", async (t) => {
 });
 
 test("a wait ends when a call proves not to have been done", async (t) => {
-  const { waits, passes, notDone } = await pendingRig(t);
-  const { waiting, isOver } = waits();
-  await passes();
+  const rig = await pendingRig(t);
+  const { waiting, isOver } = rig.waits();
+  await rig.passes();
   assert.equal(isOver(), false, "the control");
-  await notDone();
+  await rig.notDone();
   assert.equal((await waiting)?.isGivenUp, true);
 });
 
@@ -278,7 +281,7 @@ test("a wait that ends without news does not tell the failure of an earlier atte
 });
 
 test("a lost call is not answered with the failure of an earlier attempt", async (t) => {
-  const { log, begin, append, notDone, waited, passes } = rig(t);
+  const { log, begin, append, waited, passes } = rig(t);
   await append({ paymentId: "p-0", status: "failure" });
   const intent = await begin();
   await log.end(account, intent, { state: "unknown" });
@@ -288,7 +291,6 @@ test("a lost call is not answered with the failure of an earlier attempt", async
   const late = waited(lost);
   await passes();
   await log.end(account, intent, { state: "closed", key: "free" });
-  await notDone();
   await assert.rejects(late, lost, "it was not done");
 });
 

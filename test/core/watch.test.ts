@@ -6,7 +6,6 @@ import type { Call } from "../../src/core/core.ts";
 import { follow, stream, watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { CallOutcome, type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import { Drain } from "../../src/live/drain.ts";
@@ -23,13 +22,27 @@ const newLog = () => createMemoryLedger({ retentionMs: 60_000 });
 const entry = (status: string, told: Told = {}) => payment({ paymentId: "p1", status, ...told });
 const refund = (told: Told = {}) => entry("success", { operation: "refund", ...told });
 const hold = () => entry("success", { source: "response", held: true });
-const lost = (outcome: CallOutcome) =>
-  callOutcomeEntry({ id: "lost", kind: EventKind.PAYMENT, externalId }, outcome);
+const { UNKNOWN, NOT_DONE, NEEDS_OPERATOR } = CallOutcome;
+
+/** An entry, or what becomes of a call: it is lost, and later not done, or given up. */
+type Step = Entry | CallOutcome;
 
 /** @returns the cursors of the events */
-async function append(log: Ledger, ...entries: readonly Entry[]): Promise<string[]> {
+async function append(log: Ledger, ...steps: readonly Step[]): Promise<string[]> {
   const all: string[] = [];
-  for (const one of entries) all.push((await log.append(account, one)).event?.cursor ?? "");
+  const given = newCall({ id: "lost", externalId });
+  for (const one of steps) {
+    if (typeof one !== "number") all.push((await log.append(account, one)).event?.cursor ?? "");
+    else {
+      if (one === UNKNOWN) await log.begin(account, given);
+      const { intents } = await log.known(account, EventKind.PAYMENT, externalId);
+      const intent = intents.find(({ id }) => id === given.id) ?? assert.fail();
+      if (one === UNKNOWN) await log.end(account, intent, { state: "unknown" });
+      else if (one === NOT_DONE) await log.end(account, intent, { state: "closed", key: "free" });
+      else await log.giveUp(account, intent);
+      all.push((await log.history(account, EventKind.PAYMENT, externalId, 1))[0]?.cursor ?? "");
+    }
+  }
   return all;
 }
 
@@ -110,10 +123,11 @@ test("an event that arrives while a watch starts is delivered even if no state i
   const { events, leave } = start(
     whileReading(
       log,
-      () => append(log, lost(CallOutcome.NOT_DONE)),
+      () => append(log, UNKNOWN, NOT_DONE),
       () => append(log, entry("success")),
     ),
   );
+  assert.equal(await next(events), "call:UNKNOWN");
   assert.equal(await next(events), "call:NOT_DONE");
   assert.equal(await next(events), "payment:success");
   leave();
@@ -169,7 +183,7 @@ const looksMs = 1_200;
 
 describe("until_final", { concurrency: true }, () => {
   /** Events that are stored in turn, and how many of them an open stream yields before it ends. */
-  const live: readonly [why: string, entries: Entry[], toldCount: number][] = [
+  const live: readonly [why: string, entries: Step[], toldCount: number][] = [
     ["the success of a payment", [entry("pending"), entry("success")], 2],
     ["a failure", [entry("failure")], 1],
     ["a recurrent payment's end", [entry("success", { operation: "recurrent" })], 1],
@@ -189,12 +203,8 @@ describe("until_final", { concurrency: true }, () => {
       ],
       4,
     ],
-    [
-      "the word that a lost call was not done",
-      [lost(CallOutcome.UNKNOWN), lost(CallOutcome.NOT_DONE)],
-      2,
-    ],
-    ["the word that nobody can tell", [lost(CallOutcome.NEEDS_OPERATOR)], 1],
+    ["the word that a lost call was not done", [UNKNOWN, NOT_DONE], 2],
+    ["the word that nobody can tell", [UNKNOWN, NEEDS_OPERATOR], 2],
     ["the first end of several", [entry("failure"), entry("success", { paymentId: "p2" })], 1],
   ];
   for (const [why, entries, count] of live) {
@@ -306,10 +316,10 @@ describe("until_final", { concurrency: true }, () => {
   });
 
   /** Entries of a log, the index of the one that a stream resumes after, and what it yields. */
-  const resumed: readonly [why: string, entries: Entry[], at: number, told: string[]][] = [
+  const resumed: readonly [why: string, entries: Step[], at: number, told: string[]][] = [
     ["the end, with nothing behind it", [entry("pending"), entry("success")], 1, []],
     ["a failure", [entry("failure")], 0, []],
-    ["a lost call that was not done", [entry("pending"), lost(CallOutcome.NOT_DONE)], 1, []],
+    ["a lost call that was not done", [entry("pending"), UNKNOWN, NOT_DONE], 2, []],
     [
       "a hold, before its confirmation",
       [hold(), entry("success", { operation: "confirm" })],
@@ -332,7 +342,7 @@ describe("until_final", { concurrency: true }, () => {
     ["a refund behind the end", [entry("success"), refund()], 1, []],
     [
       "the end, with what became of the call behind it",
-      [lost(CallOutcome.UNKNOWN), entry("success"), lost(CallOutcome.SETTLED)],
+      [UNKNOWN, entry("success")],
       1,
       ["call:SETTLED"],
     ],
@@ -389,7 +399,7 @@ async function first(log: Ledger) {
 
 test("the first event of a watch carries the current state, and shows an open call", async () => {
   const log = newLog();
-  await append(log, entry("failure"), lost(CallOutcome.UNKNOWN));
+  await append(log, entry("failure"), UNKNOWN);
   assert.deepEqual(await first(log), ["call:UNKNOWN", "UNKNOWN"]);
   const paid = entry("success", { amount: "10.00" });
   await append(log, paid, refund({ amount: "4.00" }));

@@ -1,6 +1,6 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { evidenceIn } from "../../src/ledger/calls.ts";
-import { isSameOperation } from "../../src/ledger/merge.ts";
+import { isSameOperation } from "../../src/ledger/facts.ts";
 import { outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
 import { newRecord, ofRecordKey, type PaymentRecord } from "../../src/ledger/record.ts";
@@ -142,13 +142,10 @@ function brokenBy({ acknowledges, isOwn }: Step, { before, after, told }: Applie
   }
   if (!operations.every(({ n }) => events.includes(`e${n}`))) return "each operation has its event";
   if (new Set(calls.map(({ id }) => id)).size < calls.length) return "a call is open once";
-  if (calls.some(({ id }) => over.some((one) => one.id === id))) {
+  if (calls.some(({ id }) => over.includes(id))) {
     return "a call that is over is not open";
   }
-  const isTold = (id: string) =>
-    operations.some(
-      ({ subjectId, operation, rank }) => subjectId === id && operation === "call" && rank === 2,
-    );
+  const isTold = (id: string) => log.includes(`${id} SETTLED`) || log.includes(`${id} NOT_DONE`);
   if (calls.some(({ id, state }) => state !== "pending" && isTold(id))) {
     return "a call that was told as settled is not open";
   }

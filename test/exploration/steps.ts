@@ -11,7 +11,6 @@ import {
   addNews,
   adoptCall,
   beginCall,
-  callOf,
   endCall,
   giveUpCall,
   intentOfCall,
@@ -24,7 +23,7 @@ import { markOf, markOfRefusal } from "../../src/ledger/evidence.ts";
 import type { Ending, Intent, NewIntent } from "../../src/ledger/intents.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import { adoptOwn, beginOwn, endOwn } from "../../src/ledger/process-calls.ts";
-import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
+import { newRecord, ofRecordKey, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
 import { type MoneyMethod, moneyMethods } from "../../src/model/money-methods.ts";
 import type { CallOf, Scene } from "./scenes.ts";
 import { ages, giveUpMs, leaseMs, type On, type Step, timeOf } from "./store.ts";
@@ -39,6 +38,14 @@ export const toldPlaces = [At.pending, At.success, At.failure, At.cancelled] as 
 export const Said = {
   ...{ nothing: 0, pending: 1, success: 2, failure: 3, declined: 4, refused: 5, paid: 6, busy: 7 },
 } as const;
+
+/** An entry, and in place of a `traceparent` what it tells in brief. */
+type Told = Entry & { readonly trace: string };
+
+interface Ended {
+  readonly ending: Ending;
+  readonly told?: Told;
+}
 
 function recordIn({ value }: Draft): PaymentRecord {
   return (value as PaymentRecord | undefined) ?? newRecord();
@@ -76,28 +83,32 @@ export function stepsOf({ calls }: Scene) {
   const intentOf = (call: CallOf, i: number, { draft, stored, began }: On): Intent => {
     const known = recordIn(draft).calls.find(({ id }) => id === `c${i}`);
     const startedAtMs = known ? Number(known.startedAt) : Math.max(stored.awayMs, timeOf(began));
-    const made = newCall(givenOf(call, i), `${startedAtMs}`, startedAtMs);
-    return intentOfCall(draft.key, made);
+    return intentOfCall(ofRecordKey(draft.key), newCall(givenOf(call, i), startedAtMs));
   };
-  const begin = (call: CallOf, i: number) => (on: On) =>
-    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i));
+  const begin = (call: CallOf, i: number) => (on: On) => {
+    const begun = beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i));
+    return typeof begun === "string" ? begun : "started";
+  };
   const adopt = (call: CallOf, i: number) => (on: On) =>
-    adoptCall(on.change, on.draft, callOf(intentOf(call, i, on)));
-  const end = (call: CallOf, i: number, on: On, ending: Ending, told?: Entry) => {
+    adoptCall(on.change, on.draft, givenOf(call, i), intentOf(call, i, on).startedAtMs);
+  const end = (call: CallOf, i: number, on: On, { ending, told }: Ended) => {
     const [intent, key] = [intentOf(call, i, on), on.keyOf(call.key)];
+    on.change.trace = told?.trace;
     endCall(on.change, on.draft, key, { ...intent, given: givenOf(call, i) }, ending, told);
   };
   return {
     steps,
     begin: each((call, i) => add(begin(call, i))),
     /** The call was not sent. */
-    free: each((call, i) => add((on) => end(call, i, on, { state: "closed", key: "free" }))),
+    free: each((call, i) =>
+      add((on) => end(call, i, on, { ending: { state: "closed", key: "free" } })),
+    ),
     end: each((call, i) =>
       Object.values(Said).map((said) => {
-        const { ending, told } = endingOf(call, i, said);
+        const ended = endingOf(call, i, said);
         // An answer that comes late adds nothing.
-        const acknowledges = told && (said === Said.pending ? `${i} ` : told.trace);
-        return add((on) => end(call, i, on, ending, told), acknowledges);
+        const acknowledges = ended.told && (said === Said.pending ? `${i} ` : ended.told.trace);
+        return add((on) => end(call, i, on, ended), acknowledges);
       }),
     ),
     adopt: each((call, i) => add(adopt(call, i))),
@@ -107,7 +118,7 @@ export function stepsOf({ calls }: Scene) {
         const { calls } = recordIn(draft);
         const call = calls.find(({ id }) => id === `c${i}`);
         if (!call) return;
-        const intent = intentOfCall(draft.key, call);
+        const intent = intentOfCall(ofRecordKey(draft.key), call);
         if (call.state === "running") {
           endCall(change, draft, undefined, intent, { state: "unknown" });
         } else if (change.nowMs - intent.startedAtMs > giveUpMs) {
@@ -129,7 +140,11 @@ export function stepsOf({ calls }: Scene) {
           const call = calls[i];
           const entry = call && entryOf(call, i, at, source);
           const acknowledges = source === EventSource.CALLBACK ? `${i} ${at}` : `${i} `;
-          return add(({ change, draft }) => entry && addNews(change, draft, entry), acknowledges);
+          const tell = ({ change, draft }: On) => {
+            change.trace = entry?.trace;
+            return entry && addNews(change, draft, entry);
+          };
+          return add(tell, acknowledges);
         }),
       ),
     ),
@@ -139,7 +154,11 @@ export function stepsOf({ calls }: Scene) {
         beginOwn(own, givenOf(call, i), nowMs, ages) ? "started" : "inFlight",
       ),
     ),
-    ownAdopt: each((call, i) => addOwn((own, on) => adoptOwn(own, callOf(intentOf(call, i, on))))),
+    ownAdopt: each((call, i) =>
+      addOwn((own, on) =>
+        adoptOwn(own, newCall(givenOf(call, i), intentOf(call, i, on).startedAtMs)),
+      ),
+    ),
     ownEnd: each((call, i) =>
       Object.values(Said).map((said) => {
         const { ending, told } = endingOf(call, i, said);
@@ -165,7 +184,7 @@ export function stepsOf({ calls }: Scene) {
 }
 
 /** The entry of an attempt, as a callback, an answer or a look-up tells it. */
-function entryOf(call: CallOf, i: number, at: number, source: EventSource): Entry {
+function entryOf(call: CallOf, i: number, at: number, source: EventSource): Told {
   const { method, confirms } = call;
   const trace = `${i} ${at}`;
   const given = { source, externalId };
@@ -194,7 +213,7 @@ function entryOf(call: CallOf, i: number, at: number, source: EventSource): Entr
 }
 
 /** What a call's process makes of an answer, as `src/core/money-calls.ts` does. */
-function endingOf(call: CallOf, i: number, said: number): { ending: Ending; told?: Entry } {
+function endingOf(call: CallOf, i: number, said: number): Ended {
   const { method, confirms } = call;
   const key = Buffer.from(`${i} ${said}`);
   if (said === Said.nothing) return { ending: { state: "unknown" } };

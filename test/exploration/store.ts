@@ -1,4 +1,4 @@
-import { CallOutcome, CallOutcomeSchema, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { CallOutcomeSchema, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { callOfMember, dueIndex, givenUpIndex } from "../../src/ledger/calls.ts";
 import { absent, Change, Draft, type EventChange } from "../../src/ledger/change.ts";
@@ -79,7 +79,7 @@ export function apply(
   const out = step.decide({ change, draft, keyOf, stored: after, began });
 
   after.record = isBlank(draft.value) ? null : (draft.value as PaymentRecord);
-  const told = change.events.map((event, n) => briefOf(event, `${token}:${n}`, after.record));
+  const told = change.events.map((event) => briefOf(event, change.trace));
   after.log = [...new Set([...log, ...told])].sort();
   for (const [name, part] of draft.attachments) {
     after.events = [
@@ -116,16 +116,9 @@ export function apply(
 }
 
 /** An event in brief. Entries have their own brief in place of a `traceparent`. */
-function briefOf(
-  { event, trace = "paid" }: EventChange,
-  place: string,
-  record: PaymentRecord | null,
-): string {
-  if (event.callOutcome === CallOutcome.UNSPECIFIED) {
-    return `${trace} ${event.source === EventSource.CALLBACK ? "callback" : "answer"}`;
-  }
-  const { subjectId = "nobody" } = record?.operations.find((one) => one.place === place) ?? {};
-  return `${subjectId} ${CallOutcomeSchema.value[event.callOutcome]?.localName}`;
+function briefOf({ event, call }: EventChange, trace = "paid"): string {
+  if (call !== undefined) return `${call} ${CallOutcomeSchema.value[event.callOutcome]?.localName}`;
+  return `${trace} ${event.source === EventSource.CALLBACK ? "callback" : "answer"}`;
 }
 
 /**
@@ -148,13 +141,12 @@ function ordered(stored: Stored, nowMs: number): Stored {
     const nameOf = ({ subjectId, operation, operationId }: StoredOperation) =>
       `${subjectId} ${operation} ${operation === "refund" ? operationId : ""}`;
     record.operations.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
-    record.over.sort((a, b) => (a.id < b.id ? -1 : 1));
+    record.over = record.over.toSorted();
     record.marks.sort();
     const names = new Map(record.operations.map(({ n }, at) => [`e${n}`, `e${at + 1}`]));
     stored.events = stored.events.map((name) => names.get(name) ?? name).sort();
     record.changes = record.operations.length || 1;
     if (record.lastMs > 0) Object.assign(record, { last: "last", lastMs: baseMs });
-    for (const one of record.over) one.atMs = baseMs;
     for (const [at, one] of record.operations.entries()) {
       Object.assign(one, { n: at + 1, at: "0" });
       for (const name of ["since", "place"] as const) {
@@ -187,11 +179,7 @@ function ordered(stored: Stored, nowMs: number): Stored {
     const isRead = key.state === "running";
     key.startedAt = isRead ? `${timeOf(tickOf(orderOf(key.startedAt) / 1_000))}` : "0";
   }
-  stored.flags = Object.fromEntries(
-    Object.entries(flags)
-      .map(([name, value]) => [name, `${value[0]} ${baseMs}`] as const)
-      .sort(byFirst),
-  );
+  stored.flags = Object.fromEntries(Object.entries(flags).sort(byFirst));
   return stored;
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
+import { intentOfCall, newCall } from "../../src/ledger/calls.ts";
 import { currentState, firstEvent } from "../../src/ledger/current.ts";
 import { factOf, noFacts } from "../../src/ledger/facts.ts";
 import type { Entry, Snapshot } from "../../src/ledger/log.ts";
@@ -69,29 +69,37 @@ describe("the current state", () => {
 });
 
 describe("the first event of a watch", () => {
-  const first = (...entries: Entry[]) =>
-    firstEvent(snapshotOf(entries.map((entry) => ({ entry }))));
-  const call = (outcome: CallOutcome) =>
-    callOutcomeEntry({ id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" }, outcome);
+  const order = { kind: EventKind.PAYMENT, externalId: "order-1" };
+  /** Of a payment with these entries, and a call that was lost behind all of them. */
+  const first = (needsOperator: boolean | undefined, ...entries: Entry[]) => {
+    const call = newCall({ id: "call-1", method: "CreatePayment", leaseMs: 0 }, 1e14);
+    const lost = { ...call, state: "unknown", needsOperator: needsOperator === true } as const;
+    const snapshot = snapshotOf(entries.map((entry) => ({ entry })));
+    const intents = needsOperator === undefined ? [] : [intentOfCall(order, lost)];
+    return firstEvent({ intents, snapshot, marks: [], updatedMs: 1_000 });
+  };
   const failed = payment({ paymentId: "a", status: "failure" });
   const paid = payment({ paymentId: "b", status: "success" });
   const refunded = payment({ paymentId: "b", operation: "refund", status: "success" });
 
-  for (const outcome of [CallOutcome.UNKNOWN, CallOutcome.NEEDS_OPERATOR]) {
-    const open = call(outcome);
-    it(`is call outcome ${outcome} rather than an attempt without success, in either order`, () => {
-      assert.equal(first(failed, open), open.event);
-      assert.equal(first(open, failed), open.event);
-      assert.equal(first(payment(), open), open.event);
-      assert.equal(first(refunded, open), open.event, "a refund's success pays nothing");
+  for (const [outcome, needsOperator] of [
+    [CallOutcome.UNKNOWN, false],
+    [CallOutcome.NEEDS_OPERATOR, true],
+  ] as const) {
+    it(`is call outcome ${outcome} rather than an attempt without success`, () => {
+      for (const entries of [[], [failed], [payment()], [refunded]]) {
+        const event = first(needsOperator, ...entries);
+        assert.deepEqual([event?.callOutcome, event?.externalId], [outcome, "order-1"]);
+        assert.equal(event?.receivedAt?.seconds, 1n);
+      }
     });
 
     it(`is the successful payment despite call outcome ${outcome}`, () => {
-      assert.equal(first(paid, open), paid.event);
+      assert.equal(first(needsOperator, paid), paid.event);
     });
   }
 
   it("is the attempt once the call's outcome is known", () => {
-    assert.equal(first(failed, call(CallOutcome.NOT_DONE)), failed.event);
+    assert.equal(first(undefined, failed), failed.event);
   });
 });

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { CallOutcome, type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { maxFailures } from "../../src/ledger/facts.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
@@ -264,6 +263,11 @@ describe("decisions of the ledger", () => {
     describe("the note of a hold", () => {
       const paid = { status: "success", amount: "10.00" } as const;
       const answer = { ...paid, source: "response", call: "call-1" } as const;
+      /** The outcome of a call that the newest event tells, and the state on it. */
+      const lastTold = async (externalId = "order-1") => {
+        const [event] = await log.history(account, EventKind.PAYMENT, externalId, 1);
+        return [event?.callOutcome, event && stateOn(event)];
+      };
 
       it("does not apply to a payment that is known when its call begins", async () => {
         assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
@@ -280,22 +284,14 @@ describe("decisions of the ledger", () => {
 
       it("does not count for a call that made no payment or was not done", async () => {
         const held = await holdBy("order-1", "call-1");
-        await holdBy("order-1", "call-2", "CreateRecurrentPayment");
-        const refused = { state: "closed", key: "free" } as const;
-        await log.end(account, held, refused);
+        const other = await holdBy("order-1", "call-2", "ConfirmPayment");
+        await log.end(account, held, { state: "closed", key: "free" });
         assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
-        const call = { id: "call-2", kind: EventKind.PAYMENT, externalId: "order-1" };
-        const notDone = await stored(callOutcomeEntry(call, CallOutcome.NOT_DONE));
-        assert.equal(stateOn(notDone), "PAID");
+        await log.end(account, other, { state: "unknown" });
+        const look = { checks: 3, notFound: 3, inMs: 0, neverArrived: true };
+        await log.looked(account, other, look);
+        assert.deepEqual(await lastTold(), [CallOutcome.NOT_DONE, "PAID"]);
         assert.equal(await told(), "PAID");
-      });
-
-      it("stays when another call was not done", async () => {
-        await holdBy("order-1", "call-1");
-        await holdBy("order-1", "call-2", "CreateRecurrentPayment");
-        const call = { id: "call-2", kind: EventKind.PAYMENT, externalId: "order-1" };
-        await append(callOutcomeEntry(call, CallOutcome.NOT_DONE));
-        assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
       });
 
       it("does not apply to later payments once events have settled its call", async () => {
@@ -303,12 +299,11 @@ describe("decisions of the ledger", () => {
           ["failure", "FAILED"],
           ["success", "AUTHORIZED"],
         ] as const) {
-          const call = { id: `call-${status}`, kind: EventKind.PAYMENT, externalId: status };
           const first = { ...paid, externalId: status, paymentId: `a-${status}`, status };
-          await holdBy(status, call.id);
+          const held = await holdBy(status, `call-${status}`);
           await stored(payment(first));
-          const settled = callOutcomeEntry(call, CallOutcome.SETTLED, true);
-          assert.equal(stateOn(await stored(settled)), state);
+          await log.end(account, held, { state: "unknown" });
+          assert.deepEqual(await lastTold(status), [CallOutcome.SETTLED, state]);
           // The same in other bytes, and still without saying whether it is held.
           const again = payment({ ...first, statusCode: "again", bytes: status });
           assert.equal(stateOn(await stored(again)), state);
@@ -318,12 +313,14 @@ describe("decisions of the ledger", () => {
       });
 
       it("applies to a payment that becomes known after its call was published as SETTLED", async () => {
-        const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
-        await holdBy("order-1", call.id);
-        await stored(callOutcomeEntry(call, CallOutcome.SETTLED));
+        const held = await holdBy("order-1", "call-1");
+        await log.end(account, held, { state: "unknown" });
+        // Its late answer names no payment.
+        const key = Buffer.from("answer");
+        await log.end(account, held, { state: "pending", subjectId: "", key });
+        assert.equal((await lastTold())[0], CallOutcome.SETTLED);
         assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
         // By now it is known which payment the call made: the note ends.
-        await append(callOutcomeEntry(call, CallOutcome.SETTLED, true));
         const second = payment({ ...paid, paymentId: "b" });
         assert.equal(stateOn(await stored(second)), "PAID");
       });

@@ -88,12 +88,13 @@ function books() {
     const places = change.events.map((_, n) => place(n));
     value = JSON.parse(filledIn(JSON.stringify(draft.value), "token", places, nowMs));
   };
-  const intents = () => value.calls.map((call) => intentOfCall(key, call));
+  const intents = () =>
+    value.calls.map((call) => intentOfCall({ kind: PAYMENT, externalId }, call));
   const flags = () => outcomeFlags(evidenceIn(value));
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {
-        const call = newCall({ id, method, leaseMs: 60_000 }, `${nowMs}`, nowMs);
+        const call = newCall({ id, method, leaseMs: 60_000 }, nowMs);
         value.calls.push({ ...call, after: value.last });
       });
     },

@@ -5,7 +5,7 @@ import { dueIndex } from "../../src/ledger/calls.ts";
 import { markOfRefusal } from "../../src/ledger/evidence.ts";
 import { LedgerWithFallback } from "../../src/ledger/fallback.ts";
 import { outcomeFlags } from "../../src/ledger/open-calls.ts";
-import { ProcessCalls } from "../../src/ledger/process-calls.ts";
+import { beginOwn, endOwn, ProcessCalls } from "../../src/ledger/process-calls.ts";
 import { keyRecordKey, recordKey } from "../../src/ledger/record.ts";
 import { storeAway } from "../../src/redis/ask.ts";
 import type { AccountKernel, Commit, Kernel } from "../../src/stores/kernel.ts";
@@ -62,7 +62,7 @@ test("a call of a process that is gone stays open while its loss cannot be store
   t.after(() => Promise.all([one.close(), other.close()]));
   const lost = started(await other.begin(account, newCall()));
   refused.add(recordKey(EventKind.PAYMENT, lost.externalId));
-  await one.end(account, lost, { state: "unknown" });
+  await assert.rejects(one.lose(account, lost), { code: "UNAVAILABLE" });
   const known = await one.known(account, EventKind.PAYMENT, lost.externalId);
   assert.equal(outcomeFlags(known).outcomeUnknown, true);
   const next = await one.begin(account, newCall({ externalId: lost.externalId }));
@@ -144,16 +144,49 @@ test("records that cannot be read keep no other call from being looked up", asyn
 
 test("a process forgets calls that hold no lock any more, whoever settled them", (t) => {
   t.mock.timers.enable({ apis: ["Date"] });
-  const own = new ProcessCalls({ retentionMs: 1, firstLookMs: 1, giveUpMs });
-  const begin = (externalId: string) => started(own.begin(account, newCall({ externalId })));
+  const ages = { retentionMs: 1, firstLookMs: 1, giveUpMs };
+  const own = new ProcessCalls(ages);
+  const begin = (externalId: string) => {
+    const given = newCall({ externalId });
+    own.change(account, given, (calls) => beginOwn(calls, given, Date.now(), ages));
+    return given;
+  };
+  const lose = (externalId: string) => {
+    const given = begin(externalId);
+    own.change(account, given, (calls) => endOwn(calls, given.id, { state: "unknown" }));
+  };
   const openOf = (externalId: string) =>
-    own.of(account, { kind: EventKind.PAYMENT, externalId }).intents.length;
-  own.end(account, begin("lost"), { state: "unknown" });
+    own.of(account, { kind: EventKind.PAYMENT, externalId }).calls.length;
+  lose("lost");
   begin("running");
   t.mock.timers.tick(giveUpMs - 1);
-  own.end(account, begin("lost later"), { state: "unknown" });
+  lose("lost later");
   assert.deepEqual(["lost", "running"].map(openOf), [1, 1]);
   t.mock.timers.tick(1);
   begin("next");
   assert.deepEqual(["lost", "running", "lost later"].map(openOf), [0, 1, 1]);
+});
+
+test("a call whose record cannot be read any more holds up no other one, and is looked up", async (t) => {
+  const { one, kernel } = replicas();
+  t.after(() => one.close());
+  const lost = started(await one.begin(account, newCall({ leaseMs: 0 })));
+  const key = recordKey(EventKind.PAYMENT, lost.externalId);
+  const stored = async (text: string) => {
+    const { records } = await kernel.account(account).read([key]);
+    const change = { key, was: records[0]?.version ?? "", expected: new Map(), text };
+    await kernel.account(account).commit({
+      ...{ token: `t${text.length}`, events: [], indexes: [] },
+      records: [{ ...change, attachments: new Map(), flags: new Map(), keepMs: giveUpMs }],
+    });
+    return records[0]?.text ?? "";
+  };
+  const sound = await stored("{");
+  await one.end(account, lost, { state: "closed", key: "free" });
+  started(await one.begin(account, newCall({ externalId: "another" })));
+  await stored(sound);
+  assert.deepEqual(
+    (await one.due(account, 10)).map(({ id }) => id),
+    [lost.id],
+  );
 });

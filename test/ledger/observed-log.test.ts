@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { createCauses } from "../../src/ledger/cause-of.ts";
+import { causeOf } from "../../src/ledger/cause-of.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import {
   readEvent,
@@ -12,14 +12,21 @@ import {
   traceOf,
   writeEvent,
 } from "../../src/ledger/stored-event.ts";
+import type { Kind } from "../../src/model/kinds.ts";
 import { reportTo } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { overridden } from "../overridden.ts";
 import { createMemoryLedger } from "./create.ts";
 import { payment, payout } from "./entries.ts";
+import { newCall, started } from "./new-call.ts";
 
 const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
+/** Runs in a span with this trace. */
+function traced<T>(digit: string, work: () => T): T {
+  const span = { ...noTracing.start("call", { kind: "server" }), traceparent: trace(digit) };
+  return activeSpan.run(span, work);
+}
 const dayMs = 86_400_000;
 const memory = () => createMemoryLedger({ retentionMs: dayMs });
 
@@ -52,12 +59,8 @@ test("every append is reported with its kind, source and outcome", async () => {
 
 test("the event of a lost call carries the trace of the call", async () => {
   const ledger = memory();
-  const about = { id: "lost", method: "CreatePayment", kind: EventKind.PAYMENT } as const;
-  const begun = await ledger.begin("shop", { ...about, externalId: "lost", leaseMs: 60_000 });
-  assert.ok(begun.kind === "started");
-  const { intent } = begun;
-  const span = { ...noTracing.start("call", { kind: "server" }), traceparent: trace("a") };
-  await activeSpan.run(span, () => ledger.end("shop", intent, { state: "unknown" }));
+  const intent = started(await ledger.begin("shop", newCall({ externalId: "lost" })));
+  await traced("a", () => ledger.end("shop", intent, { state: "unknown" }));
   const events = await ledger.history("shop", EventKind.PAYMENT, "lost", 10);
   assert.deepEqual(events.map(traceOf), [trace("a")]);
   await ledger.close();
@@ -84,39 +87,21 @@ test("a stored event carries its trace in a field that the Event message does no
   assert.equal(traceOf(event), undefined);
 });
 
-test("the cause is the last call of this process, else the last answer in the log", async () => {
+test("the cause is an open call, else the last answer in the log", async () => {
   const log = memory();
-  const causes = createCauses(log);
-  const of = (externalId = "order-1") => causes.of("shop", EventKind.PAYMENT, externalId);
+  const { PAYMENT, PAYOUT } = EventKind;
+  const of = (account = "shop", kind: Kind = PAYMENT) => causeOf(log, account, kind, "order-1");
   assert.equal(await of(), undefined);
-  const answers = [
-    { ...payment({ source: "response" }), trace: trace("a") },
-    { ...payment({ status: "success" }), trace: trace("b") },
-  ];
-  for (const entry of answers) await log.append("shop", entry);
+  await traced("a", () => log.append("shop", payment({ source: "response" })));
+  await traced("b", () => log.append("shop", payment({ status: "success" })));
   assert.equal(await of(), trace("a"), "a callback is no call");
-  causes.sent("shop", EventKind.PAYMENT, "order-1", trace("c"));
+  const call = newCall({ externalId: "order-1" });
+  const intent = started(await traced("c", () => log.begin("shop", call)));
   assert.equal(await of(), trace("c"));
-  assert.equal(await of("order-2"), undefined);
-  assert.equal(await causes.of("other", EventKind.PAYMENT, "order-1"), undefined);
-  assert.equal(await causes.of("shop", EventKind.PAYOUT, "order-1"), undefined);
-  // A later call without a trace replaces the earlier one, whose trace must not be returned.
-  causes.sent("shop", EventKind.PAYMENT, "order-1", undefined);
+  await log.end("shop", intent, { state: "closed", key: "free" });
   assert.equal(await of(), trace("a"));
-
-  for (let nth = 0; nth < 10_000; nth++) {
-    causes.sent("shop", EventKind.PAYMENT, `many-${nth}`, trace("d"));
-  }
-  causes.sent("shop", EventKind.PAYMENT, "one-more", trace("e"));
-  assert.equal(await of("many-0"), undefined, "the oldest is forgotten");
-  assert.equal(await of("one-more"), trace("e"));
+  assert.deepEqual([await of("other"), await of("shop", PAYOUT)], [undefined, undefined]);
   await log.close();
-  assert.equal(
-    await createCauses(overridden<Ledger>(log, { history: () => Promise.reject(new Error()) })).of(
-      "shop",
-      EventKind.PAYMENT,
-      "order-1",
-    ),
-    undefined,
-  );
+  const broken = overridden<Ledger>(log, { history: () => Promise.reject(new Error()) });
+  assert.equal(await causeOf(broken, "shop", PAYMENT, "order-1"), undefined);
 });

@@ -168,8 +168,7 @@ for (const paymentId of ["p9", undefined]) {
       throw told("transaction_already_paid", paymentId);
     });
     await until(() => given.settled.length > 0 || books.open().then((open) => open.length === 0));
-    const snapshot = await books.snapshot();
-    const event = snapshot && firstEvent(snapshot);
+    const event = firstEvent(await books.log.known(account, PAYMENT, externalId));
     assert.ok(event?.resource.case === "payment");
     assert.equal(event.resource.value.details?.status, PaymentStatus.SUCCESS);
     assert.equal(event.source, EventSource.RECONCILIATION);
@@ -407,10 +406,8 @@ test("an event that arrives before the third NOT_FOUND outweighs it", async (t) 
     throw told("transaction_not_found");
   });
   const outcome = async () =>
-    (await books.snapshot())?.operations.find(({ operation }) => operation === "call")?.event
-      .callOutcome;
-  await until(async () => ((await outcome()) ?? CallOutcome.UNKNOWN) !== CallOutcome.UNKNOWN);
-  assert.equal(await outcome(), CallOutcome.SETTLED);
+    (await books.log.history(account, PAYMENT, externalId, 10)).at(-1)?.callOutcome;
+  await until(async () => (await outcome()) === CallOutcome.SETTLED);
   const [open] = await books.open();
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
@@ -483,8 +480,8 @@ test("a call that is not settled in time goes to an operator and no longer block
   await until(() => given.givenUp > 0);
   const [open] = await books.open();
   assert.equal(open?.needsOperator, true);
-  const snapshot = await books.snapshot();
-  assert.equal(snapshot && firstEvent(snapshot)?.callOutcome, CallOutcome.NEEDS_OPERATOR);
+  const known = await books.log.known(account, PAYMENT, externalId);
+  assert.equal(firstEvent(known)?.callOutcome, CallOutcome.NEEDS_OPERATOR);
   await books.begin();
 });
 

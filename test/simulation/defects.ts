@@ -80,8 +80,9 @@ export const defects = defectsIn({
       shownBy: 29,
     },
     "the note of a hold stays when the call was refused": {
-      line: "record.holds = record.holds.filter((other) => other !== id);",
-      instead: "if (!record.holds.includes(id)) record.holds.push(id);",
+      line: 'ending.key !== "keep" && !told) dropHold(record, id);',
+      instead:
+        'ending.key !== "keep" && !told && !record.holds.includes(id)) record.holds.push(id);',
       brokenChecks: ["not what the ledger says"],
       shownBy: 30,
     },
@@ -247,10 +248,10 @@ export const defects = defectsIn({
       shownBy: 29,
     },
   },
-  "ledger/merge.ts": {
+  "ledger/facts.ts": {
     "a late callback takes its operation back": {
-      line: "return { replaces: !lower, late, conflict: false };",
-      instead: "return { replaces: true, late, conflict: false };",
+      line: 'replaces: !isLower && (!isOtherEnd || status === "success"),',
+      instead: 'replaces: isLower || !isOtherEnd || status === "success",',
       brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
       shownBy: 7,
     },
@@ -264,8 +265,8 @@ export const defects = defectsIn({
       shownBy: 1,
     },
     "an open call does not show in the state": {
-      line: "if (isOpen) return PaymentState.UNKNOWN;",
-      instead: "",
+      line: "if (callIsOpen) return PaymentState.UNKNOWN;\n  if (authorized",
+      instead: "if (authorized",
       brokenChecks: ["charged, shown as failed"],
       shownBy: 1,
     },
@@ -531,8 +532,8 @@ export const sqliteDefects = defectsIn({
   },
   "ledger/fallback.ts": {
     "a call goes on without the disk beside one that is just beginning": {
-      line: "given)) ?? 0) > 1) return undefined;",
-      instead: "given)) ?? 0) > 9) return undefined;",
+      line: "one === name).length > 1) return undefined;",
+      instead: "one === name).length > 9) return undefined;",
       brokenChecks: ["sent while another is open"],
       shownBy: "the disk refuses one write and takes the next, while two payouts begin",
     },

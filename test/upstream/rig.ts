@@ -23,7 +23,6 @@ import {
   createConnections,
 } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
-import type { Money } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "../../src/upstream/upstream.ts";
 import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";
 
@@ -37,8 +36,6 @@ export interface Rig {
   readonly calls: Array<{ endpoint: string; outcome: string }>;
   /** Why each call has no answer; undefined for a call that has one. */
   readonly causes: Array<string | undefined>;
-  /** Every observed money call, with its kind and external_id. */
-  readonly moved: Money[];
   readonly faults: Array<{
     endpoint: string;
     path: string;
@@ -64,7 +61,6 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
   const settled: Settled[] = [];
   const calls: Rig["calls"] = [];
   const causes: Rig["causes"] = [];
-  const moved: Money[] = [];
   const faults: Rig["faults"] = [];
   const credentials: boolean[] = [];
   const states: string[] = [];
@@ -94,7 +90,6 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
     },
     timeoutMs: 10_000,
     ...(tls && { connections: connectionsWith(url, tls, options.timeoutMs) }),
-    onMoneyCall: ({ kind, externalId }) => void moved.push({ kind, externalId }),
     report: reportTo({
       upstreamCall({ endpoint, outcome, fault }) {
         calls.push({ endpoint, outcome });
@@ -109,7 +104,7 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
     ...options,
   });
   t.after(() => upstream.close());
-  return { upstream, taken, settled, calls, causes, moved, faults, credentials, states, nexts };
+  return { upstream, taken, settled, calls, causes, faults, credentials, states, nexts };
 }
 
 function connectionsWith(url: string, tls: RigOptions["tls"], timeoutMs = 10_000): Connections {

@@ -58,16 +58,13 @@ describe("memory log", () => {
     assert.deepEqual(await kept(log), []);
   });
 
-  it("recognizes a repeat for the whole retention, and a later replay does not lower the state", async () => {
+  it("recognizes a repeat for as long as it knows the payment", async () => {
     const { log, pass } = fixture();
     await log.append("shop", payment({ status: "pending" }));
     await log.append("shop", payment({ status: "success" }));
-    pass(7 * day);
+    pass(14 * day);
     const repeat = await log.append("shop", payment({ status: "pending" }));
     assert.equal(repeat.outcome, "duplicate");
-    pass(1);
-    const replayed = await log.append("shop", payment({ status: "pending" }));
-    assert.equal(replayed.outcome, "stored");
     assert.equal(await currentStep(log), "payment:success");
   });
 

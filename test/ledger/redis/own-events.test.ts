@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, it } from "node:test";
-import { create, equals } from "@bufbuild/protobuf";
+import { equals } from "@bufbuild/protobuf";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
-import { RecentEvents } from "../../../src/ledger/recent-events.ts";
 import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
+import { activeSpan, noTracing } from "../../../src/telemetry/tracing/tracing.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import type { RedisLedgerOptions } from "../create.ts";
@@ -36,7 +36,9 @@ describe("an event that this process stored", { skip: withoutRedis }, () => {
     const prefix = randomUUID();
     const here = await replica(server.url, { prefix, ...counting("here") });
     const there = await replica(server.url, { prefix, ...counting("there") });
-    const { event } = await here.log.append("shop", { ...paidByCard(), trace });
+    const span = { ...noTracing.start("callback", { kind: "server" }), traceparent: trace };
+    const appending = activeSpan.run(span, () => here.log.append("shop", paidByCard()));
+    const { event } = await appending;
     // Only now: live readers may get the event before the commit's answer, and decode it.
     const [own, other] = await Promise.all([here, there].map(({ log }) => reader(log, "earliest")));
     assert.ok(own && other);
@@ -53,27 +55,5 @@ describe("an event that this process stored", { skip: withoutRedis }, () => {
     assert.equal(kept, event);
     await Promise.all([own.stop(), other.stop()]);
     await Promise.all([here.close(), there.close()]);
-  });
-});
-
-describe("the newest events of this process", () => {
-  const bytes = Buffer.from("bytes");
-  const of = (cursor: string) => create(EventSchema, { cursor });
-
-  it("are found by their cursor if the bytes equal the stored ones", () => {
-    const own = new RecentEvents();
-    const event = of("a");
-    own.add({ event, bytes });
-    assert.equal(own.find("a", Buffer.from("bytes")), event);
-    assert.equal(own.find("b", bytes), undefined);
-    assert.equal(own.find("a", Buffer.from("other")), undefined);
-  });
-
-  it("are kept up to 256", () => {
-    const own = new RecentEvents();
-    for (let n = 0; n < 1_000; n++) own.add({ event: of(`${n}`), bytes });
-    assert.equal(own.find("743", bytes), undefined);
-    assert.ok(own.find("744", bytes));
-    assert.ok(own.find("999", bytes));
   });
 });
