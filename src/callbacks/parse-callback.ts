@@ -11,9 +11,11 @@ import { type DecodeOptions, decode, WireError } from "../wire/wire.ts";
  * The result of parsing a verified body: an entry for the log, or why there is none. `reason` never
  * contains a part of the body; `error` is what parsing threw, if it is a defect of the gateway.
  */
-export type ParsedCallback =
-  | { readonly entry: Entry }
-  | { readonly entry?: undefined; readonly reason: string; readonly error?: unknown };
+export interface ParsedCallback {
+  readonly entry?: Entry;
+  readonly reason?: string;
+  readonly error?: unknown;
+}
 
 /**
  * Parses a callback's body. Calls `onFault` for each field that could not be read exactly as sent.

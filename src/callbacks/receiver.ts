@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
 import { causeOf } from "../ledger/cause-of.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Appended } from "../ledger/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { OnCut } from "../net/cut.ts";
-import type { Body, Intake, Received } from "../net/intake.ts";
+import type { Body, Intake, Received, Unread } from "../net/intake.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { noReport, type Observations, type Report } from "../report.ts";
@@ -52,8 +51,7 @@ export const maxBodyBytes = 1024 * 1024;
 export function createCallbackHandler(
   options: CallbackOptions,
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
-  const { accounts, report = noReport, bodyTimeoutMs = 10_000, tracing = noTracing } = options;
-  const { intake } = options;
+  const { accounts, intake, ledger, report = noReport, tracing = noTracing } = options;
   const onCut: OnCut = (limit) => report("cut", { listener: "public", limit });
 
   return function handle(req, res) {
@@ -62,106 +60,110 @@ export function createCallbackHandler(
     const requestId = requestIdOf(req.headers[requestIdHeader]?.toString());
     res.setHeader(requestIdHeader, requestId);
     const span = startSpan(tracing, req);
-    const reportVerdict = (details: VerdictDetails) => {
-      const durationMs = performance.now() - startedMs;
-      const { traceparent } = span;
-      const trace = traceparent === undefined ? {} : { traceparent };
-      report("callback", { requestId, durationMs, ...trace, ...details });
-      span.set({ "payments_gateway.callback.verdict": details.verdict });
-    };
+    const { traceparent } = span;
     return span.run(async () => {
-      const stored = await receive(req, res, body, span, reportVerdict);
+      const route = routeOf(req.url ?? "", accounts);
+      const judged = route ? await judge(options, route, req, body, span) : notFound;
+      const { retryAfterMs, ...told } = judged;
+      const durationMs = performance.now() - startedMs;
+      report("callback", { requestId, durationMs, ...(traceparent && { traceparent }), ...told });
+      span.set({ "payments_gateway.callback.verdict": told.verdict });
+      const status = await answer(res, told.verdict, retryAfterMs);
+      // What was not read of it is discarded behind the answer.
       body.discard();
-      const status = res.headersSent ? res.statusCode : undefined;
       span.set({ "http.response.status_code": status });
       if (status !== undefined && status >= 500) span.fail(`${status}`);
       // Look up the cause only after the service has its response.
-      if (span.traceparent && stored) span.link(await causeOf(options.ledger, ...stored));
+      if (traceparent && route && told.externalId !== undefined) {
+        span.link(await causeOf(ledger, route.account, route.kind, told.externalId));
+      }
       span.end();
     });
   };
+}
 
-  /**
-   * Responds to a request; the rest of a body that was not read is discarded behind the answer.
-   * @returns what the callback is about, if that is known
-   */
-  async function receive(
-    req: IncomingMessage,
-    res: ServerResponse,
-    body: Body,
-    span: Span,
-    report: (details: VerdictDetails) => void,
-  ): Promise<About | undefined> {
-    const route = routeOf(req.url ?? "");
-    const account = route && accounts.get(route.account);
-    if (!account) {
-      report({ verdict: "not_found" });
-      return answer(res, 404, "no such callback address");
-    }
-    const method = knownMethodOf(req.method ?? "") ?? "HTTP";
-    span.rename(`${method} /callbacks/{merchant}/${route.resource}`);
-    span.set({
-      "http.route": `/callbacks/{merchant}/${route.resource}`,
-      "url.path": `/callbacks/${encodeURIComponent(route.account)}/${route.resource}`,
-      "payments_gateway.account": route.account,
-    });
-    const reportVerdict = (details: VerdictDetails) =>
-      report({ account: route.account, resource: route.resource, ...details });
-    const refuse = (verdict: keyof typeof refusals, text?: string) => {
-      reportVerdict({ verdict });
-      const [status, usual, headers] = refusals[verdict];
-      return answer(res, status, text ?? usual, headers);
-    };
-    if (req.method !== "POST") return refuse("method_not_allowed");
-    const signature = onlySignature(req);
-    if (signature === undefined) {
-      return refuse("bad_signature", "exactly one signature header is required");
-    }
-    // A body is not worth reading for what cannot be its signature.
-    if (!signatureForm.test(signature)) return refuse("bad_signature");
-    const arrived = await received(req, body, bodyTimeoutMs);
-    if (arrived === "gone") {
-      reportVerdict({ verdict: "aborted" });
-      return undefined;
-    }
-    if (arrived === "too-large") return refuse("too_large");
-    if (arrived === "slow" || arrived === "overloaded") return refuse(arrived);
-    // To verify a large body takes milliseconds.
-    if (arrived.length > atOnceBytes) await intake.turn(req.socket);
-    if (!verify(arrived, signature, [account.password, ...account.previousPasswords])) {
-      return refuse("bad_signature");
-    }
+/** What becomes of a callback: its verdict, and what is reported with it. */
+interface Judged extends Omit<Observations["callback"], "requestId" | "durationMs"> {
+  readonly verdict: keyof typeof answers;
+  /** When the service may send it again, if the store says that. */
+  readonly retryAfterMs?: number | undefined;
+}
 
-    let kept: VerdictDetails;
-    try {
-      kept = await keep(options, route, arrived);
-      reportVerdict(kept);
-    } catch (error) {
-      reportVerdict({ verdict: "unavailable", error });
-      const retryAfterMs = error instanceof GatewayError ? error.details.retryAfterMs : undefined;
-      const seconds = Math.ceil((retryAfterMs ?? defaultRetryAfterMs) / 1_000);
-      return answer(res, 503, "the event store is out of reach", { "retry-after": `${seconds}` });
-    }
-    await answer(res, 200, "");
-    const { externalId } = kept;
-    return externalId === undefined ? undefined : [route.account, route.kind, externalId];
+const notFound: Judged = { verdict: "not_found" };
+
+/** Reads a callback, verifies it, and stores it. */
+async function judge(
+  options: CallbackOptions,
+  route: Route,
+  req: IncomingMessage,
+  body: Body,
+  span: Span,
+): Promise<Judged> {
+  const { account, resource } = route;
+  const about = { account, resource };
+  span.rename(`${knownMethodOf(req.method ?? "") ?? "HTTP"} /callbacks/{merchant}/${resource}`);
+  span.set({
+    "http.route": `/callbacks/{merchant}/${resource}`,
+    "url.path": `/callbacks/${encodeURIComponent(account)}/${resource}`,
+    "payments_gateway.account": account,
+  });
+  if (req.method !== "POST") return { ...about, verdict: "method_not_allowed" };
+  const signature = onlySignature(req);
+  // A body is not worth reading for what cannot be its signature.
+  if (signature === undefined || !signatureForm.test(signature)) {
+    return { ...about, verdict: "bad_signature" };
+  }
+  const arrived = await received(req, body, options.bodyTimeoutMs ?? 10_000);
+  if (typeof arrived === "string") return { ...about, verdict: unread[arrived] };
+  // To verify a large body takes milliseconds.
+  if (arrived.length > atOnceBytes) await options.intake.turn(req.socket);
+  if (!verify(arrived, signature, route.passwords)) return { ...about, verdict: "bad_signature" };
+  try {
+    return { ...about, ...(await keep(options, route, arrived)) };
+  } catch (error) {
+    const retryAfterMs = error instanceof GatewayError ? error.details.retryAfterMs : undefined;
+    return { ...about, verdict: "unavailable", error, retryAfterMs };
   }
 }
 
-const defaultRetryAfterMs = 5_000;
+const unread: Readonly<Record<Unread, Judged["verdict"]>> = {
+  ...{ "too-large": "too_large", slow: "slow", gone: "aborted", overloaded: "overloaded" },
+};
 
-/** The answers to what is not stored. */
-const refusals = {
+/** The answers to each verdict; none to a client that has left. */
+const answers = {
+  stored: [200, ""],
+  duplicate: [200, ""],
+  dead_letter: [200, ""],
+  not_found: [404, "no such callback address"],
   method_not_allowed: [405, "callbacks have to be sent by POST", { allow: "POST" }],
-  bad_signature: [401, "the signature is wrong", {}],
+  bad_signature: [401, "exactly one signature is required, and the right one"],
   slow: [408, "the body did not arrive in time", { connection: "close" }],
-  overloaded: [
-    503,
-    "too many callbacks at once",
-    { "retry-after": `${defaultRetryAfterMs / 1_000}` },
-  ],
-  too_large: [413, "the body is over 1 MiB", {}],
-} as const satisfies Record<string, readonly [number, string, Record<string, string>]>;
+  overloaded: [503, "too many callbacks at once"],
+  too_large: [413, "the body is over 1 MiB"],
+  unavailable: [503, "the event store is out of reach"],
+  aborted: undefined,
+} as const satisfies Record<string, readonly [number, string, OutgoingHttpHeaders?] | undefined>;
+
+/** @returns its status */
+async function answer(
+  res: ServerResponse,
+  verdict: Judged["verdict"],
+  retryAfterMs = 5_000,
+): Promise<number | undefined> {
+  const given: readonly [number?, string?, OutgoingHttpHeaders?] = answers[verdict] ?? [];
+  const [status, text = "", headers] = given;
+  if (status === undefined) return undefined;
+  await turnEnd();
+  res.writeHead(status, {
+    ...(text && { "content-type": "text/plain; charset=utf-8" }),
+    "content-length": `${Buffer.byteLength(text)}`,
+    ...headers,
+    ...(status === 503 && { "retry-after": `${Math.ceil(retryAfterMs / 1_000)}` }),
+  });
+  res.end(text);
+  return status;
+}
 
 /** Larger bodies are verified in a turn among the calls. */
 const atOnceBytes = 16 * 1024;
@@ -170,8 +172,6 @@ async function received(req: IncomingMessage, body: Body, timeoutMs: number): Pr
   if (Number(req.headers["content-length"]) > maxBodyBytes) return "too-large";
   return body.atHand(maxBodyBytes) ?? (await body.receive({ maxBytes: maxBodyBytes, timeoutMs }));
 }
-
-type About = [account: string, kind: Kind, externalId: string];
 
 function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: IncomingMessage): Span {
   const known = knownMethodOf(method);
@@ -187,26 +187,23 @@ function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: Inco
   });
 }
 
-interface VerdictDetails
-  extends Omit<Observations["callback"], "requestId" | "durationMs" | "traceparent"> {
-  readonly verdict:
-    | Appended["outcome"]
-    | ("dead_letter" | "not_found" | "aborted" | "unavailable")
-    | keyof typeof refusals;
-}
-
 interface Route {
   readonly account: string;
   readonly kind: Kind;
   readonly resource: Resource;
+  readonly passwords: readonly Secret[];
 }
 
-function routeOf(url: string): Route | undefined {
+/** Undefined for a path that names no account or no resource. */
+function routeOf(url: string, accounts: CallbackOptions["accounts"]): Route | undefined {
   const match = /^\/callbacks\/([^/?#]+)\/([a-z]+)(?:\?.*)?$/.exec(url);
   const kind = kindOfResource(match?.[2] ?? "");
   if (!match || kind === undefined) return undefined;
   try {
-    return { account: decodeURIComponent(match[1] ?? ""), kind, resource: kinds[kind].resource };
+    const account = decodeURIComponent(match[1] ?? "");
+    const of = accounts.get(account);
+    const passwords = of && [of.password, ...of.previousPasswords];
+    return passwords && { account, kind, resource: kinds[kind].resource, passwords };
   } catch {
     return undefined; // Malformed percent-encoding.
   }
@@ -228,33 +225,16 @@ async function keep(
   { ledger, report = noReport, payoutEnds }: CallbackOptions,
   { account, kind, resource }: Route,
   body: Uint8Array,
-): Promise<VerdictDetails> {
+): Promise<Judged> {
   const onFault = (fault: WireFault) => report("fieldFault", { account, resource, ...fault });
-  const parsed = parseCallback(kind, body, { onFault, payoutEnds });
-  if (!parsed.entry) {
-    const { reason, error } = parsed;
-    await ledger.letters.addDeadLetter(account, {
-      id: createHash("sha256").update(`${kind}:`).update(body).digest("hex"),
-      kind,
-      body: Buffer.from(body).toString("base64"),
-      reason,
-      receivedAtMs: Date.now(),
-    });
-    return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
+  const { entry, reason = "", error } = parseCallback(kind, body, { onFault, payoutEnds });
+  if (entry) {
+    const { outcome } = await ledger.append(account, entry);
+    return { verdict: outcome, externalId: entry.externalId };
   }
-  const { externalId } = parsed.entry;
-  const { outcome } = await ledger.append(account, parsed.entry);
-  return { verdict: outcome, externalId };
-}
-
-async function answer(
-  res: ServerResponse,
-  status: number,
-  text: string,
-  headers: Record<string, string> = {},
-): Promise<undefined> {
-  await turnEnd();
-  const type = text ? { "content-type": "text/plain; charset=utf-8" } : {};
-  const length = { "content-length": `${Buffer.byteLength(text)}` };
-  res.writeHead(status, { ...type, ...length, ...headers }).end(text);
+  await ledger.letters.addDeadLetter(account, {
+    id: createHash("sha256").update(`${kind}:`).update(body).digest("hex"),
+    ...{ kind, body: Buffer.from(body).toString("base64"), reason, receivedAtMs: Date.now() },
+  });
+  return { verdict: "dead_letter", reason, ...(error !== undefined && { error }) };
 }

@@ -181,8 +181,8 @@ export const defects = defectsIn({
   },
   "callbacks/receiver.ts": {
     "a callback is answered 200 though it was not stored": {
-      line: 'return answer(res, 503, "the event store is out of reach",',
-      instead: 'return answer(res, 200, "",',
+      line: 'unavailable: [503, "the event store is out of reach"],',
+      instead: 'unavailable: [200, ""],',
       brokenChecks: ["acknowledged, not in the log once"],
       shownBy: 2,
     },
