@@ -9,6 +9,7 @@ import { markOf, markOfRefusal } from "../ledger/evidence.ts";
 import type { Begun, Ending, Intent, NewIntent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
+import { activeTrace } from "../ledger/observed.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
@@ -212,7 +213,8 @@ export function createMoneyCalls({ ledger, keyrings, timeouts }: MoneyCallsOptio
     ): Promise<Made<MessageShape<Result>>> {
       const { call, method, externalId, hold = false } = moneyCall;
       const { kind, method: desc } = moneyMethods[method];
-      const about = { method, kind, externalId, leaseMs, ...(hold && { hold }) };
+      const trace = activeTrace();
+      const about = { method, kind, externalId, leaseMs, ...(hold && { hold }), trace };
       const intent: NewIntent = { id: randomUUID(), ...about };
       const key = keyOf(call);
       if (key === undefined) {

@@ -55,8 +55,7 @@ export function beginCall(
   if (isBarred()) return "inFlight";
 
   change.isRead = false;
-  const call: OpenCall = { ...newCall(given, nowMs, change.now), after: record.last };
-  if (change.trace !== undefined) call.trace = change.trace;
+  const call = { ...newCall(given, nowMs, change.now), after: record.last };
   // What is known already is none of its doing: its note must not show that as held.
   if (call.hold && record.holds.length === 0)
     for (const one of record.operations) one.held ??= false;
@@ -333,7 +332,7 @@ export function giveUpCall(change: Change, draft: Draft, id: string): void {
 
 /** A call that has just begun. @param startedAt when, or what stands for it (`Change.now`) */
 export function newCall(
-  { id, method, leaseMs, hold, key }: Omit<NewIntent, "kind" | "externalId">,
+  { id, method, leaseMs, hold, key, trace }: Omit<NewIntent, "kind" | "externalId">,
   startedAtMs: number,
   startedAt = `${startedAtMs}`,
 ): OpenCall {
@@ -352,6 +351,7 @@ export function newCall(
     dueMs: startedAtMs + leaseMs,
   };
   if (hold) call.hold = true;
+  if (trace !== undefined) call.trace = trace;
   return call;
 }
 

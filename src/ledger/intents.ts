@@ -18,6 +18,8 @@ export interface NewIntent {
   /** The call is about to make a payment with `confirm: false`. */
   readonly hold?: boolean;
   readonly key?: KeyUse;
+  /** `traceparent` of the span that makes it; undefined if it is not traced. */
+  readonly trace?: string | undefined;
 }
 
 /** One use of an `Idempotency-Key`. */
@@ -67,7 +69,6 @@ export interface OpenCall {
    * whatever the clocks of stores that took over say. Absent if the store did not see it begin.
    */
   after?: string;
-  /** `traceparent` of the span that began it; absent if it is not traced. */
   trace?: string;
 }
 

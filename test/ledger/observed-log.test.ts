@@ -95,8 +95,8 @@ test("the cause is an open call, else the last answer in the log", async () => {
   await traced("a", () => log.append("shop", payment({ source: "response" })));
   await traced("b", () => log.append("shop", payment({ status: "success" })));
   assert.equal(await of(), trace("a"), "a callback is no call");
-  const call = newCall({ externalId: "order-1" });
-  const intent = started(await traced("c", () => log.begin("shop", call)));
+  const call = newCall({ externalId: "order-1", trace: trace("c") });
+  const intent = started(await log.begin("shop", call));
   assert.equal(await of(), trace("c"));
   await log.end("shop", intent, { state: "closed", key: "free" });
   assert.equal(await of(), trace("a"));
