@@ -485,19 +485,19 @@ export const defects = defectsIn({
 export const sqliteDefects = defectsIn({
   "stores/sqlite/worker.ts": {
     "what a full disk refused is answered as done": {
-      line: '      this.#database.exec("COMMIT");',
+      line: '      database.exec("COMMIT");',
       instead:
-        '      try {\n this.#database.exec("COMMIT");\n } catch {\n this.#database.exec("ROLLBACK");\n }',
+        '      try {\n database.exec("COMMIT");\n } catch {\n database.exec("ROLLBACK");\n }',
       brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
       shownBy: 200,
     },
     "a batch is answered before it is on the disk": {
-      line: `      this.#database.exec("BEGIN IMMEDIATE");
-      const replies = requests.map(reply);
-      this.#database.exec("COMMIT");`,
-      instead: `      if (this.#database.isTransaction) this.#database.exec("COMMIT");
-      this.#database.exec("BEGIN IMMEDIATE");
-      const replies = requests.map(reply);`,
+      line: `      database.exec("BEGIN IMMEDIATE");
+      const replies = requests.map(replyTo);
+      database.exec("COMMIT");`,
+      instead: `      if (database.isTransaction) database.exec("COMMIT");
+      database.exec("BEGIN IMMEDIATE");
+      const replies = requests.map(replyTo);`,
       brokenChecks: ["acknowledged, not in the log once"],
       shownBy: 7,
     },

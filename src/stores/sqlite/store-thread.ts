@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { storeAway } from "../../redis/ask.ts";
+import { RedisTimeout, within } from "../../redis/deadline.ts";
 import { reasonOf, StoreRefused } from "./errors.ts";
 import type { Opened, Reply, Request, ThreadData } from "./worker.ts";
 
@@ -36,12 +37,9 @@ const probeMs = 500;
  */
 const answerMs = 5_000;
 
-interface Waiting {
-  resolve(value: unknown): void;
-  reject(error: Error): void;
+interface Waiting extends Pick<PromiseWithResolvers<unknown>, "resolve" | "reject"> {
   readonly onLost: ((error: Error) => void) | undefined;
   readonly isProbe: boolean;
-  readonly sinceMs: number;
 }
 
 /**
@@ -57,7 +55,6 @@ export class StoreThread {
   #lastId = 0;
   #trouble: string | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #answerTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
@@ -73,72 +70,69 @@ export class StoreThread {
   async start(): Promise<void> {
     const { directory, synchronous = "FULL", startWorker = startThread } = this.#options;
     const worker = startWorker({ directory, synchronous });
-    const { promise: ended, resolve: onEnd } = Promise.withResolvers<void>();
-    this.#ended = ended;
-    let failure: Error | undefined;
     const opened = Promise.withResolvers<Opened>();
-    worker.once("message", (first: Opened) => {
-      opened.resolve(first);
-      worker.on("message", (replies: Reply[]) => this.#settle(replies));
+    const ended = Promise.withResolvers<void>();
+    this.#ended = ended.promise;
+    let reason = "its thread ended";
+    worker.on("message", (message: Opened | readonly Reply[]) => {
+      if ("length" in message) this.#settle(message);
+      else opened.resolve(message);
     });
     worker.on("error", (error) => {
-      failure = error instanceof Error ? error : new Error(String(error));
+      reason = reasonOf(error);
     });
     worker.once("exit", () => {
-      onEnd();
-      opened.reject(failure ?? new Error("the store's thread ended before it was open"));
-      this.#onExit(worker, failure);
+      ended.resolve();
+      opened.reject(new Error(reason));
+      this.#onExit(worker, reason);
     });
     const first = await opened.promise;
     if ("refused" in first) {
-      await ended;
+      await ended.promise;
       throw new StoreRefused(first.refused);
     }
     this.#worker = worker;
-    this.#keepAlive();
     // It was closed while a thread that had failed was started again.
     if (this.#closing) worker.postMessage("close");
+    // Operations keep the process alive while they wait, by their deadlines.
+    else worker.unref();
   }
 
   /**
    * Runs an operation. A write resolves once it is on the disk.
-   * @param map is called with the result as soon as it arrives, in the order in which the
+   * @param hear is called with the result even if that arrives too late, in the order in which the
    * operations were done
    * @param onLost is called if the thread has ended, and no result arrives any more: the operation may
    * have been done
    * @throws GatewayError UNAVAILABLE when the store fails: the operation was not done, as far as is
    * known
    */
-  run<T, M = T>(
+  async run<T>(
     operation: string,
     args: readonly unknown[],
-    map: (result: T) => M = (result) => result as unknown as M,
+    hear?: (result: T) => void,
     onLost?: (error: Error) => void,
-  ): Promise<M> {
-    return new Promise<M>((resolve, reject) => {
-      const worker = this.#worker;
-      if (this.#closing) return reject(storeFailed("it is closed"));
-      if (!worker) return reject(storeFailed(this.#trouble ?? "it is not open"));
-      // Behind what hangs it would stay in line after its caller has gone: soon too many for memory.
-      if (this.#trouble === silent && operation !== probe) return reject(storeFailed(silent));
-      const id = ++this.#lastId;
-      this.#waiting.set(id, {
-        resolve(value) {
-          try {
-            resolve(map(value as T));
-          } catch (error) {
-            reject(error);
-          }
-        },
-        reject,
-        onLost,
-        isProbe: operation === probe,
-        sinceMs: performance.now(),
-      });
-      this.#keepAlive();
-      this.#lookIn(answerMs);
-      if (this.#outbox.push({ id, operation, args }) === 1) setImmediate(() => this.#send());
+  ): Promise<T> {
+    if (this.#closing) throw storeFailed("it is closed");
+    if (!this.#worker) throw storeFailed(this.#trouble ?? "it is not open");
+    const isProbe = operation === probe;
+    // Behind what hangs it would stay in line after its caller has gone: soon too many for memory.
+    if (this.#trouble === silent && !isProbe) throw storeFailed(silent);
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const answer = promise.then((value) => {
+      hear?.(value as T);
+      return value as T;
     });
+    const id = ++this.#lastId;
+    this.#waiting.set(id, { resolve, reject, onLost, isProbe });
+    if (this.#outbox.push({ id, operation, args }) === 1) setImmediate(() => this.#send());
+    try {
+      return await within(answerMs, answer);
+    } catch (error) {
+      if (!(error instanceof RedisTimeout)) throw error;
+      this.#fail(silent);
+      throw storeFailed(silent);
+    }
   }
 
   #send(): void {
@@ -160,7 +154,6 @@ export class StoreThread {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       clearTimeout(this.#timer);
-      clearTimeout(this.#answerTimer);
       this.#worker?.ref();
       this.#send();
       this.#worker?.postMessage("close");
@@ -182,37 +175,11 @@ export class StoreThread {
         waiting.resolve(reply.value);
       }
     }
-    this.#keepAlive();
   }
 
-  /** Lets the process end while no operation is pending. */
-  #keepAlive(): void {
-    if (this.#closing) return;
-    if (this.#waiting.size > 0) this.#worker?.ref();
-    else this.#worker?.unref();
-  }
-
-  /**
-   * Rejects operations that waited too long. If a result still arrives, `map` is called with it.
-   */
-  #lookIn(ms: number): void {
-    if (this.#answerTimer) return;
-    this.#answerTimer = setTimeout(() => {
-      this.#answerTimer = undefined;
-      const now = performance.now();
-      for (const { sinceMs, reject } of this.#waiting.values()) {
-        const leftMs = sinceMs + answerMs - now;
-        if (leftMs > 0) return this.#lookIn(leftMs);
-        this.#fail(silent);
-        reject(storeFailed(silent));
-      }
-    }, ms).unref();
-  }
-
-  #onExit(worker: Worker, error: Error | undefined): void {
+  #onExit(worker: Worker, reason: string): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
-    const reason = error?.message ?? "its thread ended";
     if (!this.#closing) this.#fail(reason);
     const failure = storeFailed(reason);
     for (const { reject, onLost } of this.#waiting.values()) {

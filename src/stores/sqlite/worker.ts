@@ -40,89 +40,59 @@ export type Opened = { readonly opened: true } | { readonly refused: string };
 /** A transaction with so many requests takes no more. */
 const maxAtOnce = 1_000;
 
-/** Runs the requests that wait at the same time in one transaction. */
-export class StoreWorker {
-  readonly #database: DatabaseSync;
-  readonly #operations: Operations;
-  readonly #assertInPlace: () => void;
+/**
+ * Makes a function that runs the requests that wait at the same time, in one transaction. Nothing is to
+ * be answered before it returns: then what the replies say is on the disk.
+ * @param assertInPlace throws if what is written would be lost with this process
+ */
+export function createWorker(
+  database: DatabaseSync,
+  { reads, writes, undone }: Operations,
+  assertInPlace = () => {},
+) {
+  const isWrite = ({ operation }: Request) => writes[operation] !== undefined;
 
-  /** @param assertInPlace throws if what is written would be lost with this process */
-  constructor(database: DatabaseSync, operations: Operations, assertInPlace = () => {}) {
-    this.#assertInPlace = assertInPlace;
-    this.#database = database;
-    this.#operations = operations;
+  function replyTo({ id, operation, args }: Request): Reply {
+    const run: Operation | undefined = writes[operation] ?? reads[operation];
+    if (!run) throw new Error(`no such operation: ${operation}`);
+    return { id, value: run(...args) };
   }
 
-  /** Nothing is to be answered before this returns: then what the replies say is on the disk. */
-  do(requests: readonly Request[]): Reply[] {
-    if (!requests.some((request) => this.#isWrite(request))) {
-      return requests.map((request) => this.#reply(request));
-    }
+  function rollBack(): void {
+    if (database.isTransaction) database.exec("ROLLBACK");
+  }
+
+  function inTransaction(requests: readonly Request[]): Reply[] {
     try {
-      return this.#inTransaction(requests, (request) => {
-        const reply = this.#reply(request);
-        if ("error" in reply) throw new RequestFailed(reply.error);
-        return reply;
-      });
-    } catch (error) {
-      const isOfOne = error instanceof RequestFailed && requests.length > 1;
-      // Each in a transaction of its own: only what fails is refused.
-      if (isOfOne) return requests.flatMap((request) => this.do([request]));
-      return this.#withoutWrites(requests, error);
-    }
-  }
-
-  /** Refuses the writes of a transaction that failed. Reads go on while the disk takes no writes. */
-  #withoutWrites(requests: readonly Request[], error: unknown): Reply[] {
-    // Within a transaction that could not be rolled back they would see what is not on the disk.
-    const isOver = !this.#database.isTransaction;
-    return requests.map((request) =>
-      isOver && !this.#isWrite(request)
-        ? this.#reply(request)
-        : { id: request.id, error: reasonOf(error) },
-    );
-  }
-
-  #inTransaction(requests: readonly Request[], reply: (request: Request) => Reply): Reply[] {
-    try {
-      this.#assertInPlace();
-      this.#database.exec("BEGIN IMMEDIATE");
-      const replies = requests.map(reply);
-      this.#database.exec("COMMIT");
+      assertInPlace();
+      database.exec("BEGIN IMMEDIATE");
+      const replies = requests.map(replyTo);
+      database.exec("COMMIT");
       return replies;
     } catch (error) {
       try {
-        if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+        rollBack();
       } catch {
-        // If this fails, SQLite rolls back when the file is opened again: nothing was acknowledged.
+        // The next request tries again. Nothing was acknowledged.
       }
-      this.#operations.undone?.();
+      undone?.();
       throw error;
     }
   }
 
-  #reply(request: Request): Reply {
+  function work(requests: readonly Request[]): Reply[] {
     try {
-      return { id: request.id, value: this.#operation(request) };
+      // One that could not be rolled back before: nothing may see what is not on the disk.
+      rollBack();
+      return requests.some(isWrite) ? inTransaction(requests) : requests.map(replyTo);
     } catch (error) {
-      return { id: request.id, error: reasonOf(error) };
+      // Each by itself: only what fails is refused, and reads go on while the disk takes no writes.
+      if (requests.length > 1) return requests.flatMap((request) => work([request]));
+      return requests.map(({ id }) => ({ id, error: reasonOf(error) }));
     }
   }
-
-  #operation({ operation, args }: Request): unknown {
-    const { reads, writes } = this.#operations;
-    const run: Operation | undefined = writes[operation] ?? reads[operation];
-    if (!run) throw new Error(`no such operation: ${operation}`);
-    return run(...args);
-  }
-
-  #isWrite({ operation }: Request): boolean {
-    return this.#operations.writes[operation] !== undefined;
-  }
+  return work;
 }
-
-/** A request failed, not the transaction: the others may be done without it. */
-class RequestFailed extends Error {}
 
 /** Opens the directory, says so by its port, and does what comes until it is to close. */
 export function serve(
@@ -140,7 +110,7 @@ export function serve(
     return;
   }
   const { database, assertInPlace, close } = opened;
-  const worker = new StoreWorker(database, operationsOn(database), assertInPlace);
+  const work = createWorker(database, operationsOn(database), assertInPlace);
   port.on("message", (message: readonly Request[] | "close") => {
     // With these requests go those that arrived while the last transaction was written.
     const requests: Request[] = [];
@@ -149,7 +119,7 @@ export function serve(
       requests.push(...next);
       if (requests.length >= maxAtOnce) break;
     }
-    if (requests.length > 0) port.postMessage(worker.do(requests));
+    if (requests.length > 0) port.postMessage(work(requests));
     if (next !== "close") return;
     close();
     port.close();

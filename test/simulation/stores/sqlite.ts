@@ -13,7 +13,7 @@ import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/worker.ts";
-import { StoreWorker } from "../../../src/stores/sqlite/worker.ts";
+import { createWorker } from "../../../src/stores/sqlite/worker.ts";
 import { overridden } from "../../overridden.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
@@ -108,7 +108,7 @@ class Disk {
   /** How long it keeps to itself what it claims to have written; undefined: it does not lie. */
   lies: number | undefined;
   readonly #database = new DatabaseSync(":memory:");
-  readonly #worker: StoreWorker;
+  readonly #work: ReturnType<typeof createWorker>;
   readonly #kernel: Operations;
   readonly #emptying: string;
   /** The refusal of the batch that is written, and which of its writes fails. */
@@ -126,7 +126,7 @@ class Disk {
         database.exec(text);
       },
     });
-    this.#worker = new StoreWorker(failing, this.#mayFail(this.#kernel));
+    this.#work = createWorker(failing, this.#mayFail(this.#kernel));
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
   }
@@ -166,7 +166,7 @@ class Disk {
   write(atMs: number, batch: readonly Request[], how?: Refusal, at = 0): Reply[] {
     this.#refusal = how && { how, of: batch.filter((request) => this.isWrite(request))[at] };
     if (this.lies !== undefined && !how) this.#given.push({ atMs, batch: copyOf(batch) });
-    const replies = this.#worker.do(batch);
+    const replies = this.#work(batch);
     this.#refusal = undefined;
     return replies;
   }

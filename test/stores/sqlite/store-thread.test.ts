@@ -10,7 +10,7 @@ import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import type { ThreadData } from "../../../src/stores/sqlite/worker.ts";
-import { StoreWorker } from "../../../src/stores/sqlite/worker.ts";
+import { createWorker } from "../../../src/stores/sqlite/worker.ts";
 import { overridden } from "../../overridden.ts";
 import { freshDirectory } from "./directories.ts";
 
@@ -182,6 +182,15 @@ describe("the store's thread", () => {
     assert.deepEqual(await run("all"), ["late"]);
   });
 
+  it("is not taken for silent because this process stood still", async (t) => {
+    const { thread, run } = await open(t);
+    const added = run("add", "a");
+    await new Promise((sent) => setImmediate(sent));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5_100);
+    await added;
+    assert.equal(thread.trouble, undefined);
+  });
+
   it("completes pending operations when it is closed, and rejects later ones", async (t) => {
     const { thread, run } = await open(t);
     const added = run("add", "last");
@@ -209,13 +218,13 @@ function onFullDisk(t: TestContext) {
       database.exec(text);
     },
   });
-  return { disk, worker: new StoreWorker(failing, openKernel(database)) };
+  return { disk, work: createWorker(failing, openKernel(database)) };
 }
 
 test("reads are answered beside writes that the disk does not take", (t) => {
-  const { worker } = onFullDisk(t);
+  const { work } = onFullDisk(t);
   assert.deepEqual(
-    worker.do([
+    work([
       { id: 1, operation: "commit", args: [shop, commit, 0] },
       { id: 2, operation: "count", args: [shop, "due"] },
     ]),
@@ -228,12 +237,12 @@ test("reads are answered beside writes that the disk does not take", (t) => {
 });
 
 test("the store forgets what it learned from a transaction that was not written", (t) => {
-  const { disk, worker } = onFullDisk(t);
+  const { disk, work } = onFullDisk(t);
   const commits = (epoch: string) =>
-    worker.do([{ id: 1, operation: "commit", args: [{ ...shop, epoch }, commit, 0] }]);
+    work([{ id: 1, operation: "commit", args: [{ ...shop, epoch }, commit, 0] }]);
   assert.deepEqual(commits("first"), [{ id: 1, error: "disk is full" }]);
   disk.full = false;
   assert.ok("value" in (commits("second")[0] ?? {}));
-  const [read] = worker.do([{ id: 2, operation: "read", args: [shop, "", [], 0] }]);
+  const [read] = work([{ id: 2, operation: "read", args: [shop, "", [], 0] }]);
   assert.match(JSON.stringify(read), /"epoch":"second"/, "the epoch that is in the database");
 });
