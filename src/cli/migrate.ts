@@ -6,10 +6,9 @@ import { troubleOf } from "../redis/ask.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { Secret } from "../secrets/secret.ts";
-import { hasAccount, importAccount } from "../stores/redis/import.ts";
+import { accountsIn, hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
-import { storedAccounts } from "../stores/sqlite/export.ts";
 import { markMoved } from "../stores/sqlite/notes.ts";
 import { noDirectory } from "./backup.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
@@ -67,7 +66,7 @@ async function migrate(env: Environment): Promise<void> {
     }
     const { client } = connection;
     const nowMs = Date.now();
-    const accounts = storedAccounts(database);
+    const accounts = accountsIn(database);
     for (const { name } of accounts) {
       if (!(await hasAccount({ client, keys: accountKeys(prefix, name) }))) continue;
       throw new CommandError(
@@ -77,7 +76,7 @@ async function migrate(env: Environment): Promise<void> {
     let openCalls = 0;
     let keyUses = 0;
     for (const account of accounts) {
-      const { events, records, members } = await importAccount(account, {
+      const { events, records, members } = await importAccount(database, account, {
         ...{ client, keys: accountKeys(prefix, account.name), nowMs },
         retentionMs: values.EVENT_RETENTION,
       });

@@ -117,7 +117,9 @@ export class DeadLetters {
   }
 
   async countDeadLetters(account: string): Promise<number> {
-    return this.#accountOf(account).kernel.count(index);
+    const of = this.#accountOf(account);
+    const [sum] = (await of.kernel.read([sumKey])).records;
+    return sum?.text ? of.understood(sumKey, () => JSON.parse(sum.text).letters) : 0;
   }
 
   /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */

@@ -4,7 +4,7 @@ import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import { noReport } from "../report.ts";
-import { assertReadable, type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
+import { assertOf, assertReadable, type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, Scored, StoredRecord } from "../stores/kernel.ts";
 import { type AccountOptions, LedgerAccount } from "./account.ts";
 import {
@@ -199,7 +199,9 @@ export class Ledger {
     before?: Cursor,
   ): Promise<Event[]> {
     const of = this.#account(account);
-    const rows = await of.kernel.newest(recordKey(kind, externalId), limit, before);
+    const key = recordKey(kind, externalId);
+    const { rows, bounds } = await of.kernel.page(key, before, limit, true);
+    if (before !== undefined) assertOf(before, bounds.epoch);
     return of.eventsOf(rows);
   }
 
@@ -246,9 +248,9 @@ export class Ledger {
    * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
    */
   async cursorBefore(account: string, count: number): Promise<Cursor> {
-    const of = this.#account(account);
-    const rows = await of.kernel.newest(undefined, count + 1);
-    return (rows.length > count && rows[0]?.cursor) || (await of.bounds()).floor;
+    const { kernel } = this.#account(account);
+    const { rows, bounds } = await kernel.page(undefined, undefined, count + 1, true);
+    return (rows.length > count && rows[0]?.cursor) || bounds.floor;
   }
 
   async begin(account: string, given: NewIntent): Promise<Begun> {
@@ -464,7 +466,11 @@ export class Ledger {
         return [];
       }
     });
-    if (gone.length > 0) await of.kernel.drop(index, gone);
+    if (gone.length > 0) {
+      const indexes = gone.map((member) => ({ index, member, score: undefined }));
+      // Whoever finds them next tries again.
+      await of.kernel.commit({ token: "", records: [], events: [], indexes }).catch(() => {});
+    }
     return calls;
   }
 

@@ -15,8 +15,10 @@ const answerMs = 500;
  * Redis always passes.
  * @throws GatewayError UNAVAILABLE if it is not the primary, or that cannot be found out
  */
-export async function confirmPrimary(redis: RedisConnector, key: string): Promise<void> {
-  const { client, sentinels } = redis;
+export async function confirmPrimary(
+  { client, sentinels }: Pick<RedisConnector, "client" | "sentinels">,
+  key: string,
+): Promise<void> {
   try {
     if (isCluster(client)) return await confirmOwner(client, key);
     if (!sentinels) return;

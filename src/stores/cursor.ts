@@ -27,14 +27,9 @@ export const firstPlace = "0".repeat(18);
 export const maxSeq = 0xff_ffff;
 
 /**
- * Formats a position as a cursor: `<ms, 12 hex digits><seq, 6 hex digits>-<epoch>`. Within one
- * epoch, cursors compared as text are in the order of their positions.
+ * The cursor at a place: `<ms, 12 hex digits><seq, 6 hex digits>-<epoch>`. Within one epoch, cursors
+ * compared as text are in the order of their positions.
  */
-export function encodeCursor(position: Position, epoch: string): Cursor {
-  return cursorOf(placeOf(position), epoch);
-}
-
-/** The cursor at a place. */
 export function cursorOf(place: string, epoch: string): Cursor {
   return `${place}-${epoch}`;
 }
@@ -63,6 +58,11 @@ export function nextPlace(place: string, nowMs: number): string {
   const seq = Number.parseInt(place.slice(12), 16);
   if (nowMs > ms) return placeOf({ ms: nowMs, seq: 0 });
   return placeOf(seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 });
+}
+
+/** The first place that is kept, if events are kept for so long. */
+export function oldestPlace(nowMs: number, retentionMs: number): string {
+  return placeOf({ ms: Math.max(nowMs - retentionMs, 0), seq: 0 });
 }
 
 /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */

@@ -34,15 +34,16 @@ export interface AccountKernel {
   readonly hasClock: boolean;
 
   /**
-   * At most `limit` events after a cursor, or from the oldest kept, of one topic or of all; with a
-   * limit of 0 the bounds alone. Events that a failover could take back are not shown.
+   * At most `limit` events of one topic or of all, oldest first: those that follow a cursor, or the
+   * oldest kept; with `newest` those that a cursor follows, or the newest. With a limit of 0 the bounds
+   * alone. Events that a failover could take back are not shown.
    */
-  page(topic: string | undefined, after: Cursor | undefined, limit: number): Promise<RowPage>;
-  /**
-   * The newest events of one topic or of all, oldest first; with `before`, the newest of those before
-   * it.
-   */
-  newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]>;
+  page(
+    topic: string | undefined,
+    at: Cursor | undefined,
+    limit: number,
+    newest?: boolean,
+  ): Promise<RowPage>;
   /**
    * Calls the listener with every event that is stored from now on, in the order of the log. It may
    * also get earlier ones. @returns a function that ends it
@@ -51,10 +52,6 @@ export interface AccountKernel {
 
   /** The members of these indexes at one instant, together, the lowest score first. */
   range(indexes: readonly string[], options: RangeOptions): Promise<readonly Scored[]>;
-  /** The number of members of an index. */
-  count(index: string): Promise<number>;
-  /** Removes members from an index, such as those whose record is gone. */
-  drop(index: string, members: readonly string[]): Promise<void>;
   /** Takes or renews a lease for `ttlMs`. False while another holder has it. */
   lease(name: string, holder: string, ttlMs: number): Promise<boolean>;
 }
@@ -141,10 +138,7 @@ export type Committed =
   /** A record or a flag is not as supposed: here are all of the commit's records as they are. */
   | { readonly kind: "conflict"; readonly nowMs: number; readonly records: readonly Found[] };
 
-export interface Found {
-  readonly key: string;
-  readonly version: Version;
-  readonly text: string;
+export interface Found extends Omit<StoredRecord, "attachments"> {
   /** The values of the flags that were expected to be otherwise or not. */
   readonly flags: ReadonlyMap<string, string>;
 }
@@ -157,7 +151,7 @@ export interface Row {
 
 export interface RowPage {
   readonly rows: readonly Row[];
-  /** Every event of the topic up to here is on this page or an earlier one. */
+  /** Unless `newest`, every event of the topic up to here is on this page or an earlier one. */
   readonly upTo: Cursor;
   readonly bounds: Bounds;
 }
@@ -206,60 +200,39 @@ export function filledIn(
 
 const leadingName = /^[0-9a-z]+/;
 
-/** The instant of a commit, if it asks for one. @param last the latest one before */
-export function instantOf({ indexes }: Commit, nowMs: number, last: number): number | undefined {
-  if (!indexes.some(({ score }) => score === "instant")) return undefined;
-  return Math.max(Math.floor(nowMs * 1_000), last + 1);
-}
-
 /** The members that each index has in a range, as one list. */
 export function merged(found: Scored[], { limit, newestFirst }: RangeOptions): Scored[] {
   found.sort((a, b) => (newestFirst ? b.score - a.score : a.score - b.score));
   return found.slice(0, limit);
 }
 
-/** The accounts of a store, as a kernel. Each is opened at its first use. */
-export class Accounts<Account extends AccountKernel & { end(error: Error): void }>
-  implements Kernel
-{
-  readonly durable: boolean;
-  readonly #open: (name: string) => Account;
-  readonly #all = new Map<string, Account>();
-  #sweeper: NodeJS.Timeout | undefined;
-  #closed: Error | undefined;
-
-  constructor(options: { readonly durable: boolean; readonly open: (name: string) => Account }) {
-    this.durable = options.durable;
-    this.#open = options.open;
-  }
-
-  get size(): number {
-    return this.#all.size;
-  }
-
-  account(name: string): Account {
-    if (this.#closed) throw this.#closed;
-    let account = this.#all.get(name);
-    if (!account) {
-      account = this.#open(name);
-      this.#all.set(name, account);
-    }
-    return account;
-  }
-
-  /**
-   * Calls `sweep` at intervals until the store is closed. That it fails says nothing: others report
-   * that the store is away.
-   */
-  sweepEvery(ms: number, sweep: (accounts: Iterable<Account>) => Promise<void>): this {
-    const run = () => void sweep(this.#all.values()).catch(() => {});
-    this.#sweeper = setInterval(run, ms).unref();
-    return this;
-  }
-
-  async close(error: Error): Promise<void> {
-    this.#closed = error;
-    clearInterval(this.#sweeper);
-    for (const account of this.#all.values()) account.end(error);
-  }
+/**
+ * A kernel whose accounts are opened at their first use.
+ * @param sweep is called every `sweepMs` until the store is closed. That it fails says nothing: others
+ * report that the store is away
+ */
+export function kernelOf<Account extends AccountKernel & { end(error: Error): void }>(
+  durable: boolean,
+  open: (name: string) => Account,
+  sweepMs?: number,
+  sweep: (accounts: Iterable<Account>) => Promise<void> = async () => {},
+) {
+  const all = new Map<string, Account>();
+  let closed: Error | undefined;
+  const sweepAll = () => void sweep(all.values()).catch(() => {});
+  const sweeper = sweepMs === undefined ? undefined : setInterval(sweepAll, sweepMs).unref();
+  return {
+    durable,
+    account(name: string): Account {
+      if (closed) throw closed;
+      const account = all.get(name) ?? open(name);
+      all.set(name, account);
+      return account;
+    },
+    async close(error: Error): Promise<void> {
+      closed = error;
+      clearInterval(sweeper);
+      for (const account of all.values()) account.end(error);
+    },
+  };
 }

@@ -66,6 +66,8 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       }
       return cursors;
     }
+    const countOf = async (of: AccountKernel, index = "i") =>
+      (await of.range([index], { limit: 999 })).length;
     const add = (member: string, score: number | undefined, about: Partial<IndexChange> = {}) =>
       commitOf({ indexes: [{ index: "i", member, score, ...about }] });
 
@@ -88,7 +90,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.deepEqual([version, text], [commit.token, "text"]);
       assert.deepEqual([...(attachments.get("a") ?? [])], [0, 255]);
       assert.equal((await stored(peer, "l")).text, "text");
-      assert.equal(await peer.count("i"), 1);
+      assert.equal(await countOf(peer), 1);
       const { rows } = await peer.page("t", undefined, 10);
       assert.deepEqual(rows.map(textOf), ["first", "second"]);
       assert.deepEqual(
@@ -115,7 +117,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       ]);
       assert.equal((await stored(one, "other")).text, "");
       assert.deepEqual((await one.page(undefined, undefined, 10)).rows, []);
-      assert.equal(await one.count("i"), 0);
+      assert.equal(await countOf(one), 0);
     });
 
     it("lets one of several commits on the same version through", async () => {
@@ -247,12 +249,12 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
 
     it("finds the newest events of a topic or of all, and those before a cursor", async () => {
       const { one } = fresh();
-      assert.deepEqual(await one.newest(undefined, 10), []);
+      assert.deepEqual((await one.page(undefined, undefined, 10, true)).rows, []);
       const [, b, c] = await append(one, "t", "a", "b", "c");
       const [d] = await append(one, "u", "other");
       for (const [topic, others] of [["t", []] as const, [undefined, ["other"]] as const]) {
         const newest = async (limit: number, before?: string) =>
-          (await one.newest(topic, limit, before)).map(textOf);
+          (await one.page(topic, before, limit, true)).rows.map(textOf);
         assert.deepEqual(await newest(2 + others.length), ["b", "c", ...others]);
         assert.deepEqual(await newest(10), ["a", "b", "c", ...others]);
         assert.deepEqual(await newest(10, d), ["a", "b", "c"]);
@@ -301,8 +303,8 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       await done(one.commit(add("b", 9)));
       await done(one.commit(add("c", undefined)));
       assert.deepEqual(await members({ limit: 9 }), ["a1", "b9"]);
-      await one.drop("i", ["a", "unknown"]);
-      assert.deepEqual([await one.count("i"), await one.count("none")], [1, 0]);
+      for (const member of ["a", "unknown"]) await done(one.commit(add(member, undefined)));
+      assert.deepEqual([await countOf(one), await countOf(one, "none")], [1, 0]);
     });
 
     it("takes any text as a member of an index", async () => {
@@ -407,7 +409,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       await until(async () => (await stored(one, "again")).version === "");
       await harness.sweep(`account-${accounts - 1}`, "i");
       await done(one.commit(commitOf({ records: [put({ key: "again" })] })));
-      assert.equal(await one.count("i"), 1);
+      assert.equal(await countOf(one), 1);
     });
 
     it("lends a lease to one holder at a time", async () => {
@@ -429,16 +431,14 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
         ...{ records: [put()], events: [event("t", "x")] },
         indexes: [{ index: "i", member: "m", score: 1 }],
       });
-      const { cursors } = await done(one.commit(commit));
+      await done(one.commit(commit));
       await one.lease("l", "me", 600_000);
-      await other.drop("i", ["m"]);
-      assert.equal(await one.count("i"), 1);
+      await done(other.commit(add("m", undefined)));
+      assert.equal(await countOf(one), 1);
       assert.equal((await stored(other)).version, "");
       assert.deepEqual((await other.page("t", undefined, 9)).rows, []);
-      assert.deepEqual(await other.newest("t", 9), []);
-      await assert.rejects(other.newest("t", 9, cursors[0]), { code: "OUT_OF_RANGE" });
-      await assert.rejects(other.newest("t", 9, "nonsense"), { code: "INVALID_ARGUMENT" });
-      assert.equal(await other.count("i"), 0);
+      assert.deepEqual((await other.page("t", undefined, 9, true)).rows, []);
+      assert.equal(await countOf(other), 0);
       assert.equal(await other.lease("l", "you", 600_000), true);
       assert.notEqual((await boundsOf(one)).epoch, (await boundsOf(other)).epoch);
       const own = await append(other, "t", "own");

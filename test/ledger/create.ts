@@ -13,7 +13,8 @@ type Sealed = Given & { readonly keyringOf: NonNullable<LedgerOptions["keyringOf
 
 export type MemoryLedgerOptions = MemoryKernelOptions & Given;
 export type SqliteLedgerOptions = SqliteKernelOptions & Sealed;
-export type RedisLedgerOptions = RedisKernelOptions & Sealed;
+type RedisOptions = Omit<RedisKernelOptions, "ofRecords">;
+export type RedisLedgerOptions = RedisOptions & Sealed;
 
 const ages = { firstLookMs: 60_000, giveUpMs: 86_400_000 };
 
@@ -30,6 +31,6 @@ export function createRedisLedger(options: RedisLedgerOptions): Ledger {
   return new Ledger({ ...ages, ...options, kernel: redisKernelOf(options) });
 }
 
-export function redisKernelOf(options: RedisKernelOptions): Kernel {
+export function redisKernelOf(options: RedisOptions): Kernel {
   return createRedisKernel({ ...options, ofRecords: expiringIndexes(options) });
 }

@@ -9,13 +9,13 @@ import { type Follower, Hub } from "../../src/ledger/hub.ts";
 import type { Topic } from "../../src/ledger/log.ts";
 import { liveBuffer, readOn, type StoredLog } from "../../src/ledger/tail.ts";
 import { createTurns } from "../../src/ledger/turns.ts";
-import { type Bounds, encodeCursor } from "../../src/stores/cursor.ts";
+import { type Bounds, cursorOf, placeOf } from "../../src/stores/cursor.ts";
 import { cursors, take } from "./entries.ts";
 import { hasCode } from "./refusals.ts";
 
 const everything: Topic = { kinds: [] };
 const epoch = "0123abcd";
-const at = (ms: number) => encodeCursor({ ms, seq: 0 }, epoch);
+const at = (ms: number) => cursorOf(placeOf({ ms, seq: 0 }), epoch);
 
 /** A log with a hook at every step of a read; its live part may lag behind or repeat events. */
 class ScriptedLog implements StoredLog {

@@ -158,7 +158,8 @@ test("a server that takes no writes is away", { skip: withoutRedis }, async (t) 
   const server = closing(t, await startRedis());
   const redis = closing(t, await connected(server.url));
   const told: unknown[] = [];
-  const kernel = createRedisKernel({ redis, prefix: "test", retentionMs: 1_000 });
+  const ofRecords = { indexes: [], keepMs: 1_000 };
+  const kernel = createRedisKernel({ redis, prefix: "test", retentionMs: 1_000, ofRecords });
   const outages = watchOutages({
     ...{ accounts: ["shop"], probe: (account) => kernel.account(account).probe() },
     onAway: (reason, _, accounts) => void told.push(accounts, `${reason}`),

@@ -211,16 +211,18 @@ export const defects = defectsIn({
   "stores/memory/kernel.ts": {
     "a page begins one event behind the cursor": {
       line: "events.slice(from, ",
-      instead: "events.slice(from + (after ? 1 : 0), ",
+      instead: "events.slice(from + (after > this.#floor ? 1 : 0), ",
       brokenChecks: ["left out"],
       shownBy: 5,
     },
     "a page begins with the event at the cursor": {
-      line: "after === undefined || cursor > after;",
-      instead: "after === undefined || cursor >= after;",
+      line: "({ place }) => place > after",
+      instead: "({ place }) => place >= after",
       brokenChecks: ["shown twice or out of order"],
       shownBy: 1,
     },
+  },
+  "stores/stored-account.ts": {
     "a page of one payment says that nothing follows": {
       line: "(found.length > limit && ",
       instead: "(topic === undefined && found.length > limit && ",
@@ -234,7 +236,7 @@ export const defects = defectsIn({
       shownBy: 109,
     },
     "a commit happens whatever has become of its records": {
-      line: 'if ((kept?.version ?? "") !== was) return false;',
+      line: "if (now.version !== was) return false;",
       instead: 'if (was === "none") return false;',
       brokenChecks: ["sent while another is open"],
       shownBy: 1,
@@ -581,8 +583,8 @@ export const redisDefects = defectsIn({
   },
   "stores/redis/read-events.lua": {
     "the page behind a cursor begins with the event at the cursor": {
-      line: "redis.call('XRANGE', events, '(' .. start, watermark, 'COUNT', limit)",
-      instead: "redis.call('XRANGE', events, start, watermark, 'COUNT', limit)",
+      line: "low, high = '(' .. low, (excluded",
+      instead: "low, high = low, (excluded",
       brokenChecks: ["shown twice or out of order"],
       shownBy: 12,
     },

@@ -4,10 +4,11 @@ import fc from "fast-check";
 import { GatewayError } from "../../src/errors.ts";
 import {
   assertReadable,
+  cursorOf,
   decodeCursor,
-  encodeCursor,
   maxSeq,
   newEpoch,
+  placeOf,
 } from "../../src/stores/cursor.ts";
 
 describe("cursors", () => {
@@ -19,7 +20,7 @@ describe("cursors", () => {
 
   it("consist of twelve hex digits of time, six of sequence number, and the epoch", () => {
     assert.equal(
-      encodeCursor({ ms: 1_795_212_000_000, seq: 31 }, epoch),
+      cursorOf(placeOf({ ms: 1_795_212_000_000, seq: 31 }), epoch),
       "01a1faf93b0000001f-0123abcd",
     );
   });
@@ -27,7 +28,7 @@ describe("cursors", () => {
   it("decode to the position and epoch that they were encoded from", () => {
     fc.assert(
       fc.property(positions, (position) => {
-        assert.deepEqual(decodeCursor(encodeCursor(position, epoch)), { ...position, epoch });
+        assert.deepEqual(decodeCursor(cursorOf(placeOf(position), epoch)), { ...position, epoch });
       }),
     );
   });
@@ -36,7 +37,7 @@ describe("cursors", () => {
     fc.assert(
       fc.property(positions, positions, (a, b) => {
         const byPlace = a.ms - b.ms || a.seq - b.seq;
-        const [one, other] = [encodeCursor(a, epoch), encodeCursor(b, epoch)];
+        const [one, other] = [cursorOf(placeOf(a), epoch), cursorOf(placeOf(b), epoch)];
         assert.equal(Math.sign(byPlace), one < other ? -1 : Number(one > other));
       }),
     );
@@ -52,7 +53,7 @@ describe("cursors", () => {
         },
       );
     fc.assert(fc.property(fc.string(), isRefused));
-    const cursor = encodeCursor({ ms: 1, seq: 1 }, epoch);
+    const cursor = cursorOf(placeOf({ ms: 1, seq: 1 }), epoch);
     for (const near of [
       ` ${cursor}`,
       `${cursor}\n`,
@@ -66,7 +67,7 @@ describe("cursors", () => {
   });
 
   it("are readable from the floor to the tail of their own log", () => {
-    const at = (ms: number) => encodeCursor({ ms, seq: 0 }, epoch);
+    const at = (ms: number) => cursorOf(placeOf({ ms, seq: 0 }), epoch);
     const bounds = { epoch, floor: at(10), tail: at(20) };
     for (const ms of [10, 15, 20]) assertReadable(at(ms), bounds);
     for (const cursor of [at(9), at(21), at(15).replace(epoch, "ffffffff")]) {

@@ -54,7 +54,8 @@ for (const [name, startServer] of Object.entries(servers)) {
       const prefix = randomUUID();
       const all = [0, 1].map(() => {
         const redis = connectRedis(new Secret(server.url), () => {});
-        return { redis, kernel: createRedisKernel({ redis, prefix, retentionMs }) };
+        const ofRecords = { indexes: [], keepMs: retentionMs };
+        return { redis, kernel: createRedisKernel({ redis, prefix, retentionMs, ofRecords }) };
       });
       await Promise.all(all.map(({ redis }) => readyWithin(5_000, redis.client)));
       const [one, peer] = all as [(typeof all)[0], (typeof all)[0]];

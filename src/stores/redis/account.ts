@@ -1,8 +1,9 @@
 import { GatewayError } from "../../errors.ts";
 import { ask, storeAway } from "../../redis/ask.ts";
-import type { RedisClient } from "../../redis/connect.ts";
+import { confirmPrimary } from "../../redis/confirm-primary.ts";
+import type { RedisConnector } from "../../redis/connect.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
-import { loadScript } from "../../redis/script.ts";
+import { loadScript, type Script } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Cursor } from "../cursor.ts";
 import {
@@ -25,7 +26,6 @@ import {
   type RangeOptions,
   type Read,
   type RecordChange,
-  type Row,
   type Scored,
   type StoredRecord,
 } from "../kernel.ts";
@@ -34,7 +34,7 @@ import { cursorOf, idOf } from "./place.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
 export interface RedisAccountOptions {
-  readonly client: RedisClient;
+  readonly redis: Pick<RedisConnector, "client" | "sentinels">;
   readonly writer: Writer;
   readonly keys: AccountKeys;
   /** How long events are kept, in milliseconds. */
@@ -45,8 +45,6 @@ export interface RedisAccountOptions {
    * covers all earlier writes.
    */
   readonly awaitsReplicas: boolean;
-  /** @throws GatewayError UNAVAILABLE unless the client is known to read from the primary */
-  readonly confirmPrimary: (key: string) => Promise<void>;
   readonly wakeUps: WakeUps;
   readonly onState: (state: FeedState, error?: unknown) => void;
 }
@@ -98,11 +96,13 @@ export class RedisAccount implements AccountKernel {
   }
 
   async #readRecords(names: readonly string[]): Promise<{ read: Read; isShown: boolean }> {
-    const { client, keys } = this.#options;
+    const { keys } = this.#options;
     const on = [keys.log, keys.events, ...names.map((name) => keys.record(name))];
-    const [now, epoch, floor, watermark, ...records] = (await ask(client, () =>
-      scripts.readRecords.runBuffer(client, on, [newEpoch()]),
-    )) as [Buffer, Buffer, Buffer, Buffer, ...Buffer[][]];
+    const answer = await this.#ask("runBuffer", scripts.readRecords, on, [newEpoch()]);
+    const [now, epoch, floor, watermark, ...records] = answer as [
+      ...[Buffer, Buffer, Buffer, Buffer],
+      ...Buffer[][],
+    ];
     this.#hearClock(Number(`${now}`));
     const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
     const bounds: Bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(watermark) };
@@ -131,6 +131,7 @@ export class RedisAccount implements AccountKernel {
     const on = [keys.log, keys.events];
     for (const { key } of records) on.push(keys.record(key));
     for (const { topic } of events) on.push(keys.topic(topic));
+    for (const { index } of indexes) on.push(keys.index(index));
     const args: (string | Buffer)[] = [""];
     for (const { bytes } of events) args.push(bufferOf(bytes));
     args[0] = JSON.stringify({
@@ -142,7 +143,7 @@ export class RedisAccount implements AccountKernel {
       retentionMs,
       hasInstant: indexes.some(({ score }) => score === "instant"),
       records: records.map((record) => givenOf(record, commit.token, args)),
-      indexes: placesOf(indexes, (index) => on.push(keys.index(index))),
+      indexes: scoresOf(indexes),
     });
     const { answer, missing } = await writer.attempt(scripts.commit, on, args);
     const [kind, now, ...rest] = answer as [Committed["kind"], string, ...unknown[]];
@@ -159,82 +160,70 @@ export class RedisAccount implements AccountKernel {
     return { kind, nowMs, cursors, instant: instant ? Number(instant) : undefined };
   }
 
-  /** @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from */
-  async page(topic: string | undefined, after: Cursor | undefined, limit: number) {
-    return this.#fromPrimary(() => this.#page(topic, after, limit));
-  }
-
-  async #fromPrimary<T>(read: () => Promise<T>): Promise<T> {
+  /**
+   * @param shown all events up to here may be shown to a reader in this process
+   * @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from
+   */
+  async page(
+    topic: string | undefined,
+    at: Cursor | undefined,
+    limit: number,
+    newest = false,
+    shown = this.#feed?.place,
+  ): Promise<StoredPage> {
+    const read = () => this.#page(topic, at, limit, newest, shown);
     try {
       return await read();
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
       // This error is final for a client, so an old primary, or one that started empty, must not
       // cause it.
-      await this.#options.confirmPrimary(this.#options.keys.log);
+      const { redis, keys } = this.#options;
+      await confirmPrimary(redis, keys.log);
       return await read();
     }
   }
 
   async #page(
     topic: string | undefined,
-    after: Cursor | undefined,
-    limit: number,
-    shown?: Cursor,
-  ): Promise<StoredPage> {
-    const page = await this.#events(topic, limit, after, { shown });
-    if (after === undefined) return page;
-    assertReadable(after, page.bounds);
-    // The event was lost with a failed server, and the log has gone on without it.
-    if (!page.isKnown) throw cursorExpired("the event it names was lost");
-    return page;
-  }
-
-  async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<Row[]> {
-    if (limit <= 0) return [];
-    const { rows, bounds } = await this.#events(topic, limit, before, { isNewest: true });
-    if (before !== undefined) assertOf(before, bounds.epoch);
-    return rows.reverse();
-  }
-
-  /** @param at the events come after it, or if `isNewest` before it */
-  async #events(
-    topic: string | undefined,
-    limit: number,
     at: Cursor | undefined,
-    {
-      shown = this.#feed?.place,
-      isNewest = false,
-    }: { shown?: Cursor | undefined; isNewest?: boolean },
-  ) {
-    const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
-    const { client, keys } = this.#options;
+    limit: number,
+    newest: boolean,
+    shown: Cursor | undefined,
+  ): Promise<StoredPage> {
+    const { keys } = this.#options;
     const on = [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])];
-    const first = at === undefined ? "" : idOf(at);
-    const args = [first, `${limit}`, newEpoch(), ...place, isNewest ? "1" : "0"];
-    const [epoch, floor, watermark, known, upTo, tail, ...events] = (await ask(client, () =>
-      scripts.readEvents.runBuffer(client, on, args),
-    )) as [Buffer, Buffer, Buffer, number, Buffer, Buffer, ...Buffer[]];
-    const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
-    return {
-      rows: pairs(events).map(([id, bytes]) => ({ cursor: cursor(id), bytes })),
-      upTo: cursor(upTo),
-      bounds: { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(watermark) },
-      stored: cursor(tail),
-      isKnown: known === 1,
-    };
+    const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
+    const from = at === undefined ? "" : idOf(at);
+    const args = [from, `${limit}`, newEpoch(), ...place, newest ? "1" : "0"];
+    const answer = await this.#ask("runBuffer", scripts.readEvents, on, args);
+    const [of, floor, watermark, known, upTo, tail, ...events] = answer as [
+      ...[Buffer, Buffer, Buffer, number, Buffer, Buffer],
+      ...Buffer[],
+    ];
+    const epoch = `${of}`;
+    const cursor = (id: Buffer) => cursorOf(`${id}`, epoch);
+    const rows = pairs(events).map(([id, bytes]) => ({ cursor: cursor(id), bytes }));
+    const bounds = { epoch, floor: cursor(floor), tail: cursor(watermark) };
+    const page = { rows, upTo: cursor(upTo), bounds, stored: cursor(tail) };
+    if (newest) {
+      if (at !== undefined) assertOf(at, epoch);
+      rows.reverse();
+    } else if (at !== undefined) {
+      assertReadable(at, bounds);
+      // The event was lost with a failed server, and the log has gone on without it.
+      if (known !== 1) throw cursorExpired("the event it names was lost");
+    }
+    return page;
   }
 
   async watch(listener: Listener): Promise<() => void> {
     const { keys, wakeUps, onState } = this.#options;
-    const feed: RedisFeed = new RedisFeed({
+    const feed = new RedisFeed({
       // The feed itself says what was delivered, so it reads no further than what may be shown.
-      read: (after, limit) => this.#fromPrimary(() => this.#page(undefined, after, limit, "")),
+      read: (after, limit) => this.page(undefined, after, limit, false, ""),
       settle: () => this.#settle(),
       ...{ wakeUps, channel: keys.wakeUp, onState, listener },
-      onEnd: () => {
-        if (this.#feed === feed) this.#feed = undefined;
-      },
     });
     this.#feed = feed;
     await feed.started;
@@ -243,25 +232,13 @@ export class RedisAccount implements AccountKernel {
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
     const { min = -Infinity, max = Infinity, limit, newestFirst } = options;
-    const { client, keys } = this.#options;
-    const on = indexes.map((index) => keys.index(index));
-    const args = [scoreOf(min), scoreOf(max), `${limit}`, newestFirst ? "1" : "0"];
-    const answer = (await ask(client, () => scripts.readIndexes.run(client, on, args))) as string[];
-    const found: Scored[] = [];
-    for (let at = 0; at + 1 < answer.length; at += 2) {
-      found.push({ member: answer[at] ?? "", score: Number(answer[at + 1]) });
-    }
-    return merged(found, options);
-  }
-
-  async count(index: string): Promise<number> {
-    const { client, keys } = this.#options;
-    return ask(client, () => client.zcard(keys.index(index)));
-  }
-
-  async drop(index: string, members: readonly string[]): Promise<void> {
-    const { client, keys } = this.#options;
-    if (members.length > 0) await ask(client, () => client.zrem(keys.index(index), ...members));
+    const on = indexes.map(this.#options.keys.index);
+    const args = [`${min}`, `${max}`, `${limit}`, newestFirst ? "1" : "0"];
+    const found = pairs((await this.#ask("run", scripts.readIndexes, on, args)) as string[]);
+    return merged(
+      found.map(([member, score]) => ({ member, score: Number(score) })),
+      options,
+    );
   }
 
   /**
@@ -269,28 +246,22 @@ export class RedisAccount implements AccountKernel {
    * @param until the highest score that may be of such a record
    */
   async dropExpired(indexes: readonly string[], until: number): Promise<void> {
-    const [oldest] = await this.range(indexes, { max: until, limit: 1 });
-    if (oldest) for (const index of indexes) await this.#dropExpired(index, until);
-  }
-
-  async #dropExpired(index: string, until: number): Promise<void> {
-    const { client, keys } = this.#options;
+    const { keys } = this.#options;
     for (let min = 0; ; ) {
-      const found = await this.range([index], { min, max: until, limit: dropsAtOnce });
+      const found = await this.range(indexes, { min, max: until, limit: dropsAtOnce });
       const last = found.at(-1);
       if (!last) return;
       const members = found.map(({ member }) => member);
-      const on = [keys.index(index), ...members.map((member) => keys.record(member))];
-      await ask(client, () => scripts.dropExpired.run(client, on, members));
+      const on = [...indexes.map(keys.index), ...members.map(keys.record)];
+      const args = [`${indexes.length}`, ...members];
+      await this.#ask("run", scripts.dropExpired, on, args);
       min = last.score + 1;
     }
   }
 
   async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
-    const { client, keys } = this.#options;
-    const on = [keys.lease(name)];
-    const args = [holder, `${ttlMs}`];
-    return (await ask(client, () => scripts.lease.run(client, on, args))) === 1;
+    const on = [this.#options.keys.lease(name)];
+    return (await this.#ask("run", scripts.lease, on, [holder, `${ttlMs}`])) === 1;
   }
 
   /** @throws GatewayError UNAVAILABLE unless a commit would count now, held by enough servers too */
@@ -322,13 +293,23 @@ export class RedisAccount implements AccountKernel {
     const isShown = known?.epoch === epoch && cursorOf(id, epoch) <= cursorOf(known.id, epoch);
     if (!isShown) this.#toShow = { epoch, id };
     return this.#showing.next(async () => {
-      const { client, keys } = this.#options;
+      const { keys } = this.#options;
       const { epoch: of = "", id: upTo = "" } = this.#toShow ?? {};
       // After a failover the next event may have a lower id.
       this.#toShow = undefined;
-      const args = [of, upTo, keys.wakeUp];
-      await ask(client, () => scripts.advanceWatermark.run(client, [keys.log, keys.events], args));
+      const on = [keys.log, keys.events];
+      await this.#ask("run", scripts.advanceWatermark, on, [of, upTo, keys.wakeUp]);
     });
+  }
+
+  #ask(
+    how: "run" | "runBuffer",
+    script: Script,
+    on: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown> {
+    const { client } = this.#options.redis;
+    return ask(client, () => script[how](client, on, args));
   }
 
   /**
@@ -401,40 +382,13 @@ function placeOf(bytes: Buffer, args: (string | Buffer)[]): number {
   return args.indexOf(bytes) + 1 || args.push(bytes);
 }
 
-/**
- * The changes of indexes as commit.lua takes them: member, score and how, in turn. A member that moves
- * from one to another is one change.
- * @param add called with each index, in the order of the changes
- */
-function placesOf(changes: readonly IndexChange[], add: (index: string) => void): string[] {
-  const places: string[] = [];
-  for (let at = 0; at < changes.length; at++) {
-    const { index, member: given, score } = changes[at] as IndexChange;
+/** The changes of indexes as commit.lua takes them: member and score in turn. */
+function scoresOf(changes: readonly IndexChange[]): string[] {
+  return changes.flatMap(({ member, score = "" }) => [
     // Half a surrogate pair is U+FFFD in keys and arguments, and an error in the JSON that Redis reads.
-    const member = given.toWellFormed();
-    const next = changes[at + 1];
-    if (score === undefined && next?.score !== undefined && next.member === given) {
-      add(next.index);
-      add(index);
-      places.push(member, textOfScore(next.score), "<");
-      at++;
-    } else {
-      add(index);
-      places.push(member, textOfScore(score), "");
-    }
-  }
-  return places;
-}
-
-function textOfScore(score: IndexChange["score"]): string {
-  if (typeof score !== "number") return score ?? "";
-  return Number.isInteger(score) ? `${score}` : score.toFixed(3);
-}
-
-/** As Redis reads it. */
-function scoreOf(score: number): string {
-  if (Number.isFinite(score)) return `${score}`;
-  return score > 0 ? "+inf" : "-inf";
+    member.toWellFormed(),
+    typeof score === "string" || Number.isInteger(score) ? `${score}` : score.toFixed(3),
+  ]);
 }
 
 function foundIn(records: readonly RecordChange[], answer: readonly unknown[]): Found[] {
@@ -462,10 +416,8 @@ function bufferOf(bytes: Uint8Array): Buffer {
     : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function pairs(list: readonly Buffer[]): [Buffer, Buffer][] {
-  const found: [Buffer, Buffer][] = [];
-  for (let at = 0; at + 1 < list.length; at += 2) {
-    found.push([list[at] as Buffer, list[at + 1] as Buffer]);
-  }
+function pairs<T>(list: readonly T[]): [T, T][] {
+  const found: [T, T][] = [];
+  for (let at = 0; at + 1 < list.length; at += 2) found.push([list[at] as T, list[at + 1] as T]);
   return found;
 }

@@ -4,23 +4,14 @@
 -- KEYS[1] log   KEYS[2] events
 -- ARGV[1] epoch of the id   ARGV[2] id
 -- ARGV[3] channel to publish the id on
---
--- Returns 1 if all events up to the id may be shown, else 0: the id is of another log, or ahead of
--- this one
 
 local log, events = KEYS[1], KEYS[2]
 local id = ARGV[2]
 
-local epoch = redis.call('HGET', log, 'epoch')
-if epoch ~= ARGV[1] then
-  return 0
-end
-local head = open(log, events, epoch)
-if member_of(id) > member_of(head.tail) then
-  return 0
-end
-if member_of(id) > member_of(head.watermark) then
+-- The id may be of another log, or of events that this one has lost.
+if redis.call('HGET', log, 'epoch') ~= ARGV[1] then return end
+local head = open(log, events, ARGV[1])
+if member_of(id) > member_of(head.watermark) and member_of(id) <= member_of(head.tail) then
   redis.call('HSET', log, 'mark', id)
   redis.pcall('PUBLISH', ARGV[3], id)
 end
-return 1

@@ -17,8 +17,7 @@
 --               its version; empty for a field that is not there); how: 'set', 'keep' or 'remove';
 --               with 'set', keepMs, and three lists: fields, names and values in turn; beside, names
 --               and the arguments that are their values in turn; and removed, names
---   indexes     in turn, a member, its score (empty to remove it, 'instant' for the commit's), and
---               how: '<' if it leaves the index of the next key, else empty
+--   indexes     in turn, a member and its score: empty to remove it, 'instant' for the commit's
 -- Each argument costs gateway and driver more than Redis takes to read it as part of the JSON.
 --
 -- What only Redis knows, a record gets as its field 'p' ("<now> <instant> <place> ..."), for readers
@@ -132,19 +131,13 @@ for i, record in ipairs(given.records) do
   end
 end
 
-local key = 2 + record_count + event_count
-for at = 1, #given.indexes, 3 do
-  key = key + 1
-  local index, member, score, how = keys[key], unpack(given.indexes, at, at + 2)
-  if score == 'instant' then score = instant end
-  if how == '<' then
-    key = key + 1
-    call('ZREM', keys[key], member)
-  end
+local before = 2 + record_count + event_count
+for n = 1, #given.indexes / 2 do
+  local index, member, score = keys[before + n], given.indexes[2 * n - 1], given.indexes[2 * n]
   if score == '' then
     call('ZREM', index, member)
   else
-    call('ZADD', index, score, member)
+    call('ZADD', index, score == 'instant' and instant or score, member)
   end
 end
 

@@ -1,7 +1,11 @@
--- Removes the members of an index whose record has expired.
+-- Removes the members of indexes whose record has expired.
 --
--- KEYS[1] index   KEYS[2...] records   ARGV their members
+-- KEYS the indexes, then the records
+-- ARGV[1] how many indexes there are   ARGV[2...] the members that are the records
 
-for i, member in ipairs(ARGV) do
-  if redis.call('EXISTS', KEYS[i + 1]) == 0 then redis.call('ZREM', KEYS[1], member) end
+local indexes = tonumber(ARGV[1])
+for i = 2, #ARGV do
+  if redis.call('EXISTS', KEYS[indexes + i - 1]) == 0 then
+    for n = 1, indexes do redis.call('ZREM', KEYS[n], ARGV[i]) end
+  end
 end

@@ -27,8 +27,6 @@ export interface FeedOptions {
   readonly channel: string;
   readonly onState: (state: FeedState, error?: unknown) => void;
   readonly listener: Listener;
-  /** Called when the feed has ended: it lost its place, or `end` or `fail` was called. */
-  readonly onEnd: () => void;
 }
 
 const pageSize = 256;
@@ -47,18 +45,12 @@ export class RedisFeed {
   readonly started: Promise<void>;
   readonly #options: FeedOptions;
   #place: Cursor = "";
-  /**
-   * The last stored event as of the latest read. It is after `#place` while it may not be shown.
-   */
+  /** The last stored event as of the latest read. It is after `#place` while it may not be shown. */
   #stored: Cursor = "";
-  /** `#stored` as of the previous poll. */
-  #storedBefore: Cursor = "";
-  #reading = false;
-  #again = false;
   #woken = false;
-  #away = false;
   #ended = false;
-  #timer: NodeJS.Timeout | undefined;
+  /** Ends the pause before the next read. */
+  #resume = () => {};
 
   constructor(options: FeedOptions) {
     this.#options = options;
@@ -67,10 +59,11 @@ export class RedisFeed {
   }
 
   /**
-   * Everything up to here was delivered and is not delivered again; empty until `started` resolves.
+   * Everything up to here was delivered and is not delivered again; empty until `started` resolves,
+   * and once the feed has ended.
    */
   get place(): Cursor {
-    return this.#place;
+    return this.#ended ? "" : this.#place;
   }
 
   /** Ends the feed with an error for its listener. */
@@ -83,9 +76,8 @@ export class RedisFeed {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    clearTimeout(this.#timer);
+    this.#resume();
     this.#options.wakeUps.unlisten(this.#options.channel);
-    this.#options.onEnd();
   }
 
   async #start(): Promise<void> {
@@ -98,60 +90,59 @@ export class RedisFeed {
     if (this.#ended) return;
     const wake = () => {
       this.#woken = true;
-      void this.#readOn();
+      this.#resume();
     };
     // Read once when the subscription is made: wake-ups do not cover what was appended before.
     void this.#options.wakeUps.listen(this.#options.channel, wake).then(wake);
-    this.#lookIn(lookMs);
+    void this.#follow();
   }
 
-  #lookIn(ms: number): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#look(), ms).unref();
-  }
-
-  async #look(): Promise<void> {
-    this.#woken = false;
-    const before = this.#place;
-    await this.#readOn();
-    if (this.#ended) return;
-    if (this.#place !== before && !this.#woken) {
-      this.#options.wakeUps.renew(this.#options.channel);
-    }
-    // An event of the previous poll still may not be shown: the gateway that stored it could not
-    // get it confirmed, or is gone. Move the watermark on its behalf.
-    const hidden = this.#storedBefore > this.#place;
-    this.#storedBefore = this.#stored;
-    if (hidden) await this.#options.settle().catch(() => {});
-  }
-
-  /** Reads to the end of the log. A wake-up meanwhile makes it read once more. */
-  async #readOn(): Promise<void> {
-    this.#again = true;
-    if (this.#reading) return;
-    this.#reading = true;
-    try {
-      while (this.#again && !this.#ended) {
-        this.#again = false;
-        await this.#catchUp();
-      }
-      if (this.#away) this.#options.onState("back");
-      this.#away = false;
-    } catch (error) {
+  async #follow(): Promise<void> {
+    const { onState, wakeUps, channel, settle } = this.#options;
+    let isAway = false;
+    /** `#stored` as of the previous poll. */
+    let storedBefore = "";
+    for (;;) {
+      if (!this.#woken) await this.#pause(isAway ? lookForStoreMs : lookMs);
       if (this.#ended) return;
-      if (!(error instanceof GatewayError) || error.code !== "UNAVAILABLE") {
-        this.#options.onState("lost", error);
-        this.fail(error as Error);
-        return;
+      const isPoll = !this.#woken;
+      this.#woken = false;
+      const before = this.#place;
+      try {
+        await this.#catchUp();
+        if (isAway) onState("back");
+        isAway = false;
+      } catch (error) {
+        if (this.#ended) return;
+        if (!(error instanceof GatewayError) || error.code !== "UNAVAILABLE") {
+          onState("lost", error);
+          this.fail(error as Error);
+          return;
+        }
+        if (!isAway) onState("away", error);
+        isAway = true;
       }
-      if (!this.#away) this.#options.onState("away", error);
-      this.#away = true;
-    } finally {
-      this.#reading = false;
-      if (!this.#ended) this.#lookIn(this.#away ? lookForStoreMs : lookMs);
+      if (!isPoll || this.#ended) continue;
+      if (this.#place !== before && !this.#woken) wakeUps.renew(channel);
+      // An event of the previous poll still may not be shown: the gateway that stored it could not
+      // get it confirmed, or is gone. Move the watermark on its behalf.
+      if (storedBefore > this.#place) settle().catch(() => {});
+      storedBefore = this.#stored;
     }
   }
 
+  /** Until a wake-up, the end, or for so long. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms).unref();
+      this.#resume = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Reads to the end of the log. */
   async #catchUp(): Promise<void> {
     for (;;) {
       const { rows, upTo, bounds, stored } = await this.#options.read(this.#place, pageSize);

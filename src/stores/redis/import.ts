@@ -1,9 +1,10 @@
-import type { ChainableCommander } from "ioredis";
+import type { DatabaseSync } from "node:sqlite";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
-import type { StoredAccount } from "../sqlite/export.ts";
-import { idOfPlace } from "./place.ts";
+import { cursorOf } from "../cursor.ts";
+import type { AccountRow } from "../sqlite/operations.ts";
+import { idOf } from "./place.ts";
 
 /** The number of the layout in Redis, as in open-log.lua. */
 export const redisLayout = "5";
@@ -21,60 +22,86 @@ export async function hasAccount({ client, keys }: Pick<ImportOptions, "client" 
   return tail !== null && tail !== "0-0";
 }
 
+/** The accounts in the database of the embedded store. */
+export function accountsIn(database: DatabaseSync): AccountRow[] {
+  return database.prepare("SELECT * FROM accounts ORDER BY name").all() as unknown as AccountRow[];
+}
+
 /**
- * Imports an account from another store: events under the same cursors, records and indexes.
+ * Imports an account from the embedded store: events under the same cursors, records and indexes.
  * The head of the log is written last: until then the log is empty in Redis, and the next
  * import overwrites what an interrupted one left.
  * @returns how many events there are, records by the first word of their key, and members by index
  */
-export async function importAccount(account: StoredAccount, options: ImportOptions) {
-  const { client, keys, retentionMs, nowMs } = options;
-  const { epoch, instant } = account;
-  const portions = new Portions(client);
+export async function importAccount(
+  database: DatabaseSync,
+  { id: account, epoch, floor, tail, instant }: AccountRow,
+  { client, keys, retentionMs, nowMs }: ImportOptions,
+) {
+  const rows = <Row>(text: string, ...values: (string | number)[]) =>
+    database.prepare(text).iterate(...values) as unknown as Iterable<Row>;
+  const idAt = (place: string) => idOf(cursorOf(place, epoch));
   const counts = { events: 0, records: {} as Counts, members: {} as Counts };
-  await portions.add((pipeline) => pipeline.del(keys.events));
+  let pipeline = client.pipeline();
+  /** Sends what waits, if it is enough. All its keys share a slot. */
+  const send = async (least = portion) => {
+    if (pipeline.length < least) return;
+    const answers = await within(portionMs, pipeline.exec());
+    for (const [error] of answers ?? []) if (error) throw error;
+    pipeline = client.pipeline();
+  };
+  pipeline.del(keys.events);
   // Each event carries the id of the one before it; see open-log.lua.
-  let before = idOfPlace(account.floor);
-  for (const { place, topic: name, bytes } of account.events()) {
-    const [id, topic] = [idOfPlace(place), keys.topic(name)];
-    await portions.add((pipeline) =>
-      pipeline
-        .xadd(keys.events, id, "p", before, "e", Buffer.from(bytes))
-        .zadd(topic, 0, memberOf(id))
-        .pexpire(topic, retentionMs),
-    );
+  let before = idAt(floor);
+  const events = "SELECT place, topic, bytes FROM events WHERE account = ? ORDER BY place";
+  for (const { place, topic: name, bytes } of rows<EventRow>(events, account)) {
+    const [id, topic] = [idAt(place), keys.topic(name)];
+    pipeline
+      .xadd(keys.events, id, "p", before, "e", Buffer.from(bytes))
+      .zadd(topic, 0, memberOf(id))
+      .pexpire(topic, retentionMs);
     before = id;
     counts.events++;
+    await send();
   }
-  await portions.add((pipeline) => pipeline.pexpire(keys.events, retentionMs));
+  pipeline.pexpire(keys.events, retentionMs);
   // In the format of commit.lua.
-  for (const { key: name, version, text, until_ms, parts } of account.records()) {
+  const records = "SELECT key, version, text, until_ms FROM records WHERE account = ?";
+  for (const { key: name, version, text, until_ms } of rows<RecordRow>(records, account)) {
     const leftMs = Math.ceil(until_ms - nowMs);
     if (leftMs <= 0) continue;
     count(counts.records, name.split(":", 1).join());
     const key = keys.record(name);
     const fields: (string | Buffer)[] = ["v", version, "t", text];
-    for (const { name, value } of parts) {
-      fields.push(name, typeof value === "string" ? value : Buffer.from(value));
+    const parts = "SELECT name, value FROM parts WHERE account = ? AND key = ?";
+    for (const { name: part, value } of rows<PartRow>(parts, account, name)) {
+      fields.push(part, typeof value === "string" ? value : Buffer.from(value));
     }
-    await portions.add((pipeline) =>
-      pipeline
-        .del(key)
-        .hset(key, ...fields)
-        .pexpire(key, leftMs),
-    );
+    pipeline
+      .del(key)
+      .hset(key, ...fields)
+      .pexpire(key, leftMs);
+    await send();
   }
-  for (const { index, member, score } of account.members()) {
-    await portions.add((pipeline) => pipeline.zadd(keys.index(index), score, member));
-    count(counts.members, index);
+  const members = "SELECT name, member, score FROM members WHERE account = ? ORDER BY score";
+  for (const { name, member, score } of rows<MemberRow>(members, account)) {
+    pipeline.zadd(keys.index(name), score, member);
+    count(counts.members, name);
+    await send();
   }
   // Nothing of it may be lacking.
-  await portions.send();
-  const head = { epoch, tail: idOfPlace(account.tail), instant, layout: redisLayout };
-  await portions.add((pipeline) => pipeline.hset(keys.log, head).hdel(keys.log, "mark"));
-  await portions.send();
+  await send(0);
+  const head = { epoch, tail: idAt(tail), instant, layout: redisLayout };
+  pipeline.hset(keys.log, head).hdel(keys.log, "mark");
+  await send(0);
   return counts;
 }
+
+type Row<Text extends string, Others = unknown> = Readonly<Record<Text, string>> & Readonly<Others>;
+type EventRow = Row<"place" | "topic", { bytes: Uint8Array }>;
+type RecordRow = Row<"key" | "version" | "text", { until_ms: number }>;
+type PartRow = Row<"name", { value: string | Uint8Array }>;
+type MemberRow = Row<"name" | "member", { score: number }>;
 
 type Counts = Record<string, number>;
 
@@ -90,29 +117,6 @@ function memberOf(id: string): string {
 
 const answerMs = 2_000;
 
+/** How many commands are sent at a time. */
 const portion = 500;
 const portionMs = 10_000;
-
-/** Sends many commands in their order, 500 at a time. All their keys must share a slot. */
-class Portions {
-  readonly #client: RedisClient;
-  #pipeline: ChainableCommander;
-
-  constructor(client: RedisClient) {
-    this.#client = client;
-    this.#pipeline = client.pipeline();
-  }
-
-  /** @throws as `send` */
-  async add(commands: (pipeline: ChainableCommander) => unknown): Promise<void> {
-    commands(this.#pipeline);
-    if (this.#pipeline.length >= portion) await this.send();
-  }
-
-  /** @throws the first error that Redis answers, or RedisTimeout */
-  async send(): Promise<void> {
-    const answers = await within(portionMs, this.#pipeline.exec());
-    for (const [error] of answers ?? []) if (error) throw error;
-    this.#pipeline = this.#client.pipeline();
-  }
-}

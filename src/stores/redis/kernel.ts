@@ -1,8 +1,7 @@
-import { confirmPrimary } from "../../redis/confirm-primary.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
 import { accountKeys } from "../../redis/keys.ts";
 import { createWriter, type MinReplicas, type Writer } from "../../redis/writer.ts";
-import { Accounts } from "../kernel.ts";
+import { kernelOf } from "../kernel.ts";
 import { RedisAccount } from "./account.ts";
 import type { FeedState } from "./feed.ts";
 import { createWakeUps } from "./wake-ups.ts";
@@ -18,10 +17,10 @@ export interface RedisKernelOptions {
   /** How long events are kept, in milliseconds. */
   readonly retentionMs: number;
   /**
-   * Indexes whose members are keys of records, and whose scores are instants. Default: none. Redis
-   * does not remove such a member when its record expires, so this process does, from time to time.
+   * Indexes whose members are keys of records, and whose scores are instants. Redis does not remove
+   * such a member when its record expires, so this process does, from time to time.
    */
-  readonly ofRecords?: {
+  readonly ofRecords: {
     readonly indexes: readonly string[];
     /** A record is kept at least so long after its instant, in milliseconds. */
     readonly keepMs: number;
@@ -44,22 +43,18 @@ export interface RedisKernelOptions {
  * While Redis is out of reach, watches wait and then go on without a gap; all other calls throw
  * UNAVAILABLE.
  */
-export function createRedisKernel(options: RedisKernelOptions): Accounts<RedisAccount> {
-  const { redis, prefix, retentionMs, minReplicas = 0, onFeed, ofRecords } = options;
-  const { client } = redis;
+export function createRedisKernel(options: RedisKernelOptions) {
+  const { redis, prefix, retentionMs, minReplicas = 0, onFeed } = options;
+  const { indexes, keepMs } = options.ofRecords;
   const { writer = createWriter({ redis, minReplicas }) } = options;
   const wakeUps = createWakeUps(redis);
   const open = (account: string) =>
     new RedisAccount({
-      ...{ client, writer, wakeUps, retentionMs, keys: accountKeys(prefix, account) },
+      ...{ redis, writer, wakeUps, retentionMs, keys: accountKeys(prefix, account) },
       awaitsReplicas: minReplicas !== 0,
-      confirmPrimary: (key) => confirmPrimary(redis, key),
       onState: (state, error) => onFeed?.({ account, state, error }),
     });
-  const accounts = new Accounts({ durable: true, open });
-  if (!ofRecords) return accounts;
-  const { indexes, keepMs } = ofRecords;
-  return accounts.sweepEvery(Math.min(sweepMs, keepMs), async (all) => {
+  return kernelOf(true, open, Math.min(sweepMs, keepMs), async (all) => {
     const until = (account: RedisAccount) => (account.nowMs() - keepMs) * 1_000;
     for (const account of all) await account.dropExpired(indexes, until(account)).catch(() => {});
   });

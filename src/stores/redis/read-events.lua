@@ -35,47 +35,37 @@ if limit == 0 then
   return answer
 end
 
--- A topic may keep ids a little longer than the account keeps events.
-local function tell(id, fields)
-  if fields then
-    answer[#answer + 1] = id
-    answer[#answer + 1] = fields[4]
-  end
+local low, high, excluded = after == '' and floor or after, watermark, false
+if is_newest and ARGV[1] ~= '' and member_of(ARGV[1]) <= member_of(watermark) then
+  high, excluded = ARGV[1], true
 end
 
-local start = after == '' and floor or after
-local last, is_cut = watermark, false
-if is_newest and ARGV[1] ~= '' and member_of(ARGV[1]) <= member_of(watermark) then
-  last, is_cut = ARGV[1], true
+-- Asks for what lies between two places, in the order that is wanted.
+local function between(from, to, oldest, newest, key, ...)
+  if is_newest then return redis.call(newest, key, to, from, ...) end
+  return redis.call(oldest, key, from, to, ...)
 end
+
+local found
 if topic then
-  local members
-  if is_newest then
-    last = (is_cut and '(' or '[') .. member_of(last)
-    members = redis.call('ZREVRANGEBYLEX', topic, last, '-', 'LIMIT', 0, limit)
-  else
-    members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '[' .. member_of(watermark),
-      'LIMIT', 0, limit)
-  end
-  for _, member in ipairs(members) do
+  low, high = '(' .. member_of(low), (excluded and '(' or '[') .. member_of(high)
+  found = between(low, high, 'ZRANGEBYLEX', 'ZREVRANGEBYLEX', topic, 'LIMIT', 0, limit)
+  for at, member in ipairs(found) do
     local id = id_of(member)
-    tell(id, fields_of(events, id))
-  end
-  if #members == limit then
-    answer[5] = id_of(members[limit])
+    found[at] = { id, fields_of(events, id) }
   end
 else
-  local found
-  if is_newest then
-    found = redis.call('XREVRANGE', events, (is_cut and '(' or '') .. last, '-', 'COUNT', limit)
-  else
-    found = redis.call('XRANGE', events, '(' .. start, watermark, 'COUNT', limit)
+  low, high = '(' .. low, (excluded and '(' or '') .. high
+  found = between(low, high, 'XRANGE', 'XREVRANGE', events, 'COUNT', limit)
+end
+for _, event in ipairs(found) do
+  -- A topic may keep ids a little longer than the account keeps events.
+  if event[2] then
+    answer[#answer + 1] = event[1]
+    answer[#answer + 1] = event[2][4]
   end
-  for _, event in ipairs(found) do
-    tell(event[1], event[2])
-  end
-  if #found == limit then
-    answer[5] = found[limit][1]
-  end
+end
+if #found == limit then
+  answer[5] = found[limit][1]
 end
 return answer

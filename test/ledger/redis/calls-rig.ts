@@ -8,7 +8,7 @@ import { redisKernelOf } from "../create.ts";
 
 const keyring = await deriveKeyring("default", [new Secret("password")]);
 
-export type RedisCallsOptions = Omit<RedisKernelOptions, "retentionMs"> &
+export type RedisCallsOptions = Omit<RedisKernelOptions, "retentionMs" | "ofRecords"> &
   Pick<FallbackOptions, "firstLookMs" | "giveUpMs" | "onStateChange" | "report"> & {
     readonly answerMs?: number;
     /** No call that moves money goes on without Redis. */

@@ -32,7 +32,6 @@ async function startFeed(t: TestContext, read: (after?: Cursor) => Promise<Store
     channel: "c",
     listener: { row() {}, fail() {} },
     onState: () => {},
-    onEnd: () => {},
   });
   t.after(() => feed.end());
   await feed.started;

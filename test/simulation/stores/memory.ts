@@ -35,8 +35,9 @@ export function createMemoryStores(options: StoreOptions): Stores {
       return { ledger, bucketOf };
     },
     async isQuiet() {
-      const due = await Promise.all(accounts.map((each) => kernel.account(each).count(dueIndex)));
-      return due.every((count) => count === 0);
+      const one = { limit: 1 };
+      const due = accounts.map((each) => kernel.account(each).range([dueIndex], one));
+      return (await Promise.all(due)).flat().length === 0;
     },
     async log(account): Promise<Event[]> {
       const { rows } = await kernel.account(account).page(undefined, undefined, 100_000);
@@ -114,10 +115,7 @@ function remoteKernel(
         nowMs: () => store.nowMs(),
         hasClock: true,
         page: (...args) => ask("page", () => store.page(...args)),
-        newest: (...args) => ask("newest", () => store.newest(...args)),
         range: (...args) => ask("range", () => store.range(...args)),
-        count: (index) => ask("count", () => store.count(index)),
-        drop: (...args) => ask("drop", () => store.drop(...args)),
         lease: (...args) => ask("lease", () => store.lease(...args)),
         watch: (listener) =>
           ask("follow", async () => {

@@ -30,6 +30,7 @@ export function createRedisStores(options: StoreOptions): Stores {
   const minReplicas = hasSentinels ? "all" : replication?.waits ? 1 : 0;
   let opened = 0;
   const direct = directTo(server);
+  const redis = { client: direct, sentinels: undefined };
   return {
     async open(process): Promise<ReplicaStores> {
       const redis = connectorTo({ server, network, scheduler, process }, hasSentinels);
@@ -64,9 +65,9 @@ export function createRedisStores(options: StoreOptions): Stores {
       // Replicas hold everything by now: who reads would let all of it be shown.
       await server.showAll(keysOf(account).log);
       const store = new RedisAccount({
-        ...{ client: direct, keys: keysOf(account), retentionMs, awaitsReplicas: false },
-        writer: createWriter({ redis: { client: direct } as never, minReplicas: 0 }),
-        ...{ confirmPrimary: async () => {}, wakeUps: {} as never, onState() {} },
+        ...{ redis, keys: keysOf(account), retentionMs, awaitsReplicas: false },
+        writer: createWriter({ redis: redis as never, minReplicas: 0 }),
+        ...{ wakeUps: {} as never, onState() {} },
       });
       const { rows } = await store.page(undefined, undefined, 10_000);
       const seal = keyringOf(account).events;

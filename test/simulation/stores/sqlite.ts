@@ -6,7 +6,6 @@ import { dueIndex } from "../../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
-import { firstPlace } from "../../../src/stores/cursor.ts";
 import type { RowPage } from "../../../src/stores/kernel.ts";
 import { createSqliteKernel } from "../../../src/stores/sqlite/kernel.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
@@ -61,8 +60,8 @@ export function createSqliteStores(options: StoreOptions): Stores {
       return disk.membersOf(dueIndex) === 0;
     },
     async log(account): Promise<Event[]> {
-      const args = [firstPlace, undefined, undefined, 100_000];
-      const { rows } = disk.read("page", { name: account, epoch: "00000000" }, ...args) as RowPage;
+      const of = { name: account, epoch: "00000000", retentionMs };
+      const { rows } = disk.read("page", of, 0, undefined, undefined, 100_000) as RowPage;
       const { events: seal } = keyringOf(account);
       return rows.map(({ cursor, bytes }) =>
         Object.assign(readEvent(seal, bytes).event, { cursor }),

@@ -202,7 +202,7 @@ describe("the store's thread", () => {
   });
 });
 
-const shop = { name: "shop", epoch: "epoch" };
+const shop = { name: "shop", epoch: "epoch", retentionMs: 1 };
 const members = { index: "due", member: "call", score: 1 };
 const commit = { token: "t", records: [], events: [], indexes: [members] };
 
@@ -225,12 +225,12 @@ test("reads are answered beside writes that the disk does not take", (t) => {
   const { work } = onFullDisk(t);
   assert.deepEqual(
     work([
-      { id: 1, operation: "commit", args: [shop, commit, 0] },
-      { id: 2, operation: "count", args: [shop, "due"] },
+      { id: 1, operation: "commit", args: [shop, 0, commit] },
+      { id: 2, operation: "range", args: [shop, 0, ["due"], { limit: 9 }] },
     ]),
     [
       { id: 1, error: "disk is full" },
-      { id: 2, value: 0 },
+      { id: 2, value: [] },
     ],
     "and see nothing of these writes",
   );
@@ -239,10 +239,10 @@ test("reads are answered beside writes that the disk does not take", (t) => {
 test("the store forgets what it learned from a transaction that was not written", (t) => {
   const { disk, work } = onFullDisk(t);
   const commits = (epoch: string) =>
-    work([{ id: 1, operation: "commit", args: [{ ...shop, epoch }, commit, 0] }]);
+    work([{ id: 1, operation: "commit", args: [{ ...shop, epoch }, 0, commit] }]);
   assert.deepEqual(commits("first"), [{ id: 1, error: "disk is full" }]);
   disk.full = false;
   assert.ok("value" in (commits("second")[0] ?? {}));
-  const [read] = work([{ id: 2, operation: "read", args: [shop, "", [], 0] }]);
+  const [read] = work([{ id: 2, operation: "read", args: [shop, 0, []] }]);
   assert.match(JSON.stringify(read), /"epoch":"second"/, "the epoch that is in the database");
 });
