@@ -9,7 +9,7 @@ import { Secret } from "../secrets/secret.ts";
 import { accountsIn, hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
-import { markMoved } from "../stores/sqlite/notes.ts";
+import { markMoved } from "../stores/sqlite/schema.ts";
 import { noDirectory } from "./backup.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import { reachRedis } from "./reach-redis.ts";

@@ -1,7 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
-import { checkPages, databaseFile, refusalOf, refuseForeignLog } from "./directory.ts";
+import { checkPages, databaseFile, inDatabase, refusalOf, refuseForeignLog } from "./directory.ts";
 import { StoreRefused, sqliteCodes } from "./errors.ts";
 
 /**
@@ -31,26 +30,17 @@ export function backUp(directory: string, file: string): number {
     return statSync(file).size;
   } catch (error) {
     if (existsSync(partial)) rmSync(partial);
-    throw error instanceof StoreRefused ? error : refusalOfCopy(error, file);
+    throw refusalOfCopy(error, file);
   }
 }
 
 /** The StoreRefused for a copy that failed: about the copy, or else about DATA_DIR. */
 export function refusalOfCopy(error: unknown, file: string): StoreRefused {
-  const { message } = refusalOf(error);
+  const refusal = refusalOf(error);
   // Errors of files name theirs, and here only the copy is opened as a file, and grows.
   const { path, errcode } = error as NodeJS.ErrnoException & { errcode?: number };
   const isOfCopy = path !== undefined || errcode === sqliteCodes.full;
-  return isOfCopy ? new StoreRefused(message, file) : new StoreRefused(message);
-}
-
-function inDatabase(file: string, use: (database: DatabaseSync) => void): void {
-  const database = new DatabaseSync(file);
-  try {
-    use(database);
-  } finally {
-    database.close();
-  }
+  return isOfCopy ? new StoreRefused(refusal.message, file) : refusal;
 }
 
 function sync(path: string): void {

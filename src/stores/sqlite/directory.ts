@@ -13,13 +13,12 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { reasonOf, StoreRefused, sqliteCodes } from "./errors.ts";
-import { refuseMoved } from "./notes.ts";
 import { migrate } from "./schema.ts";
 
 /** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
 export const databaseFile = "gateway.sqlite";
 
-/** An open database, locked for this process until `close`. */
+/** An open database, locked for this process until `close`, or until nothing refers to that. */
 export interface OpenDatabase {
   readonly database: DatabaseSync;
   /** @throws Error if the file was deleted or replaced: what is written to it now is lost with this process */
@@ -36,16 +35,13 @@ export function openDirectory(
   directory: string,
   synchronous: "FULL" | "OFF" = "FULL",
 ): OpenDatabase {
-  makeDirectory(directory);
-  refuseWhatOthersWrite(directory);
-  hideFiles(directory);
-  const lock = takeLock(directory);
-  const free = () => {
-    locks.delete(lock);
-    lock.close();
-  };
-  locks.add(lock);
+  let lock: DatabaseSync | undefined;
   try {
+    makeDirectory(directory);
+    // A copied backup may be one that others can read.
+    for (const path of refuseWhatOthersWrite(directory)) chmodSync(path, 0o600);
+    const held = takeLock(directory);
+    lock = held;
     const path = join(directory, databaseFile);
     const database = openFile(path, synchronous);
     const { dev, ino } = statSync(path);
@@ -57,27 +53,25 @@ export function openDirectory(
       },
       close() {
         database.close();
-        free();
+        held.close();
       },
     };
   } catch (error) {
-    free();
-    throw error;
+    lock?.close();
+    throw refusalOf(error);
   }
 }
 
 const notInPlace = `${databaseFile} was deleted or replaced while the gateway ran: restart it`;
-
-/** Without a reference, garbage collection would close the lock's database and release the lock. */
-const locks = new Set<DatabaseSync>();
 
 /** Does not create parent directories: a missing one may be a disk that is not mounted. */
 function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory, { mode: 0o700 });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
-      throw new StoreRefused(`is not a directory and cannot be created (${codeOf(error)})`);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EEXIST") {
+      throw new StoreRefused(`is not a directory and cannot be created (${code})`);
     }
   }
   if (!statSync(directory).isDirectory()) throw new StoreRefused("is not a directory");
@@ -93,19 +87,20 @@ const files = [...withLog(databaseFile), ...withLog(sandboxFile), "lock", "pid"]
 /**
  * Whoever can write to the store can write payments and callbacks. A symbolic link is refused
  * because the gateway would write to its target; the directory itself may be one.
+ * @returns the paths of the files that are there
  * @throws StoreRefused naming the command that ends it
  */
-export function refuseWhatOthersWrite(directory: string): void {
+export function refuseWhatOthersWrite(directory: string): string[] {
   const found = modeOf(statSync(directory));
   if (found & writableByOthers) {
     throw new StoreRefused(
       `can be written by other users (mode ${found.toString(8)}): run chmod 700 ${directory}, or name a directory inside it, which the gateway creates`,
     );
   }
-  for (const name of files) {
+  return files.flatMap((name) => {
     const path = join(directory, name);
     const stats = lstatSync(path, { throwIfNoEntry: false });
-    if (!stats) continue;
+    if (!stats) return [];
     if (stats.isSymbolicLink()) {
       throw new StoreRefused(`${name} is a symbolic link: put the file itself there`);
     }
@@ -116,7 +111,8 @@ export function refuseWhatOthersWrite(directory: string): void {
         `${name} can be written by other users (mode ${mode.toString(8)}): make sure that nobody changed it, then run chmod 600 ${path}`,
       );
     }
-  }
+    return path;
+  });
 }
 
 const writableByOthers = 0o022;
@@ -125,25 +121,11 @@ function modeOf({ mode }: { readonly mode: number }): number {
   return mode & 0o7777;
 }
 
-/** Takes from others the permission to read, which a copied backup may have. */
-function hideFiles(directory: string): void {
-  for (const name of files) {
-    const path = join(directory, name);
-    const stats = statSync(path, { throwIfNoEntry: false });
-    if (!stats || (modeOf(stats) & 0o077) === 0) continue;
-    try {
-      chmodSync(path, 0o600);
-    } catch (error) {
-      throw unwritable(error);
-    }
-  }
-}
-
 /** @throws StoreRefused naming the process that holds the lock */
 function takeLock(directory: string): DatabaseSync {
   const path = join(directory, "lock");
   createPrivate(path);
-  const lock = openedOrRefused(path);
+  const lock = new DatabaseSync(path);
   try {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE");
     lock.exec("BEGIN EXCLUSIVE");
@@ -165,15 +147,12 @@ function takeLock(directory: string): DatabaseSync {
 export function holderOf(directory: string): string | undefined {
   const path = join(directory, "lock");
   if (!existsSync(path)) return undefined;
-  const lock = openedOrRefused(path);
   try {
-    lock.exec("BEGIN EXCLUSIVE");
+    inDatabase(path, (lock) => lock.exec("BEGIN EXCLUSIVE"));
     return undefined;
   } catch (error) {
     if ((error as { errcode?: number }).errcode === sqliteCodes.busy) return pidIn(directory);
     throw refusalOf(error);
-  } finally {
-    lock.close();
   }
 }
 
@@ -192,7 +171,7 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
   createPrivate(path);
   refuseForeignLog(path);
   const { size } = statSync(path);
-  const database = openedOrRefused(path);
+  const database = new DatabaseSync(path);
   try {
     // The command `backup` may read at the same time; it blocks writes only briefly.
     database.exec("PRAGMA busy_timeout = 5000");
@@ -201,15 +180,13 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
     database.exec("PRAGMA cache_size = -16000");
     if (size <= quickCheckBytes) checkPages(database, "quick_check");
     migrate(database);
-    refuseMoved(database);
     // Before it has a log: until then it is a backup, whatever ends the process.
     if (!keepsLog(path)) database.exec("UPDATE accounts SET epoch = lower(hex(randomblob(4)))");
     database.exec("PRAGMA journal_mode = WAL");
     return database;
   } catch (error) {
     database.close();
-    if (error instanceof StoreRefused) throw error;
-    throw refusalOf(error);
+    throw error;
   }
 }
 
@@ -250,16 +227,23 @@ export function checkPages(database: DatabaseSync, how: "quick_check" | "integri
 
 const damaged = `${databaseFile} is damaged: restore a backup, or move the file away to start with an empty one`;
 
-function openedOrRefused(path: string): DatabaseSync {
+/** Opens a database for as long as it is used. */
+export function inDatabase<T>(
+  path: string,
+  use: (database: DatabaseSync) => T,
+  options: { readonly readOnly?: boolean } = {},
+): T {
+  const database = new DatabaseSync(path, options);
   try {
-    return new DatabaseSync(path);
-  } catch (error) {
-    throw refusalOf(error);
+    return use(database);
+  } finally {
+    database.close();
   }
 }
 
 /** The StoreRefused for a file that cannot be opened. */
 export function refusalOf(error: unknown): StoreRefused {
+  if (error instanceof StoreRefused) return error;
   const { errcode } = error as { errcode?: number };
   const primary = errcode === undefined ? undefined : errcode & 0xff;
   if (primary === sqliteCodes.notADatabase) {
@@ -284,11 +268,6 @@ function createPrivate(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
-    throw unwritable(error);
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
-}
-
-function codeOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? reasonOf(error);
 }

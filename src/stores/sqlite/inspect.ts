@@ -1,16 +1,16 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import {
   checkPages,
   databaseFile,
   holderOf,
+  inDatabase,
   refusalOf,
   refuseForeignLog,
   refuseWhatOthersWrite,
 } from "./directory.ts";
 import { StoreRefused } from "./errors.ts";
-import { refuseMoved } from "./notes.ts";
 import { layoutOf } from "./schema.ts";
 
 /**
@@ -43,16 +43,13 @@ export function inspectDirectory(directory: string) {
 /** @throws StoreRefused */
 function versionOf(file: string): number {
   refuseForeignLog(file);
-  let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(file, { readOnly: true });
-    checkPages(database, "integrity_check");
-    const version = layoutOf(database);
-    if (version > 0) refuseMoved(database);
-    return version;
+    const check = (database: DatabaseSync) => {
+      checkPages(database, "integrity_check");
+      return layoutOf(database);
+    };
+    return inDatabase(file, check, { readOnly: true });
   } catch (error) {
-    throw error instanceof StoreRefused ? error : refusalOf(error);
-  } finally {
-    database?.close();
+    throw refusalOf(error);
   }
 }

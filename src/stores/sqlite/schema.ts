@@ -61,7 +61,8 @@ export const migrations: readonly string[] = [
 
 /**
  * The version of the file's layout; 0 if it is empty.
- * @throws StoreRefused for a file of another program, or of another gateway
+ * @throws StoreRefused for a file of another program, or of another gateway, or that was moved to
+ * Redis: the state there has changed since
  */
 export function layoutOf(database: DatabaseSync, newest = migrations.length): number {
   const found = numberOf(database, "application_id");
@@ -82,7 +83,19 @@ export function layoutOf(database: DatabaseSync, newest = migrations.length): nu
       `gateway.sqlite has schema version ${version}, and this gateway knows ${newest} at most: start the newer gateway that wrote it`,
     );
   }
-  return version;
+  const moved =
+    version > 0 && database.prepare("SELECT value FROM facts WHERE name = 'moved'").get();
+  if (!moved) return version;
+  throw new StoreRefused(
+    `was moved to Redis at ${moved.value}: set REDIS_URL instead, or take an empty directory`,
+  );
+}
+
+/** Notes in the database that everything in it was moved to Redis now. */
+export function markMoved(database: DatabaseSync): void {
+  database
+    .prepare("INSERT INTO facts (name, value) VALUES ('moved', ?) ON CONFLICT DO NOTHING")
+    .run(new Date().toISOString());
 }
 
 /**

@@ -21,8 +21,7 @@ import { backUp, refusalOfCopy } from "../../../src/stores/sqlite/backup.ts";
 import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.ts";
 import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
 import { inspectDirectory } from "../../../src/stores/sqlite/inspect.ts";
-import { markMoved } from "../../../src/stores/sqlite/notes.ts";
-import { migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
+import { markMoved, migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
 import { directory } from "./directories.ts";
 
 describe("the directory of the embedded store", () => {
@@ -229,16 +228,15 @@ describe("the directory of the embedded store", () => {
   it("keeps an older version's data, and rolls back a migration that fails", (t) => {
     const database = new DatabaseSync(join(directory(t), "gateway.sqlite"));
     t.after(() => database.close());
-    migrate(database, ["CREATE TABLE orders (id TEXT)"]);
-    database.exec("INSERT INTO orders VALUES ('order-1')");
-    const steps = ["CREATE TABLE orders (id TEXT)", "ALTER TABLE orders ADD COLUMN paid INTEGER"];
+    migrate(database);
+    database.exec("INSERT INTO facts VALUES ('order', '1')");
+    const steps = [...migrations, "ALTER TABLE facts ADD COLUMN more INTEGER"];
     assert.throws(() => migrate(database, [...steps, "CREATE TABLE broken ("]));
     migrate(database, steps);
     migrate(database, steps);
     assert.deepEqual(
-      { ...database.prepare("SELECT * FROM orders").get() },
-      { id: "order-1", paid: null },
+      { ...database.prepare("SELECT * FROM facts").get() },
+      { name: "order", value: "1", more: null },
     );
-    assert(migrations.length > 0);
   });
 });
