@@ -18,6 +18,8 @@ export function connectionOf(client: Redis | Cluster, key: string): object | str
 /** What a link has to know of a socket. */
 export interface Connection {
   readonly bytesRead: number;
+  /** Set if it is by TLS. */
+  readonly encrypted?: boolean;
   once(event: "connect" | "end" | "close", listener: () => void): unknown;
   once(event: "error", listener: (error: Error) => void): unknown;
 }
@@ -72,7 +74,8 @@ class Server {
         const isLate = failure === undefined || systemCode(failure) === "ETIMEDOUT";
         if (isLate ? !this.isSilent : isClosedThere) this.is({ away: true });
       } else if (isClosedThere && performance.now() - acceptedMs < silentMs) {
-        this.is({ away: true });
+        // By TLS a server without room for one more connection closes it, too, before it says so.
+        if (!connection.encrypted) this.is({ away: true });
       }
     });
   }
@@ -85,8 +88,8 @@ class Server {
 
 /**
  * What a client's connections have shown about the store so far. The store is away if the last
- * connection was refused, could not be made, or was closed by the server before it sent anything, or
- * if no Sentinel can be reached. A store that accepts connections and then stays silent is not away,
+ * connection was refused, could not be made, or without TLS was closed by the server before it sent
+ * anything, or if no Sentinel can be reached. A store that accepts connections and then stays silent is not away,
  * however long, nor is one that refuses a password or one more connection: it may still serve other
  * clients.
  */

@@ -29,6 +29,14 @@ type Begin = (t: TestContext, downAfterMs: number) => Promise<Store>;
 const settings: Settings = [["user", "gateway on >secret ~* &* +@all"]];
 const asUser = (url: string) => url.replaceAll("//", "//gateway:secret@");
 const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
+const byTls = (port: number): Settings => [
+  ["tls-port", String(port)],
+  ["tls-cert-file", fixture("localhost.crt")],
+  ["tls-key-file", fixture("localhost.key")],
+  ["tls-ca-cert-file", fixture("ca-one.crt")],
+  ["tls-auth-clients", "no"],
+];
+const tls = { caFile: fixture("localhost.crt") };
 
 const topologies: Readonly<Record<string, Begin>> = {
   async alone(t) {
@@ -37,17 +45,7 @@ const topologies: Readonly<Record<string, Begin>> = {
   },
   async "alone by TLS"(t) {
     const port = await freePort();
-    const primary = closing(
-      t,
-      await startRedis([
-        ...settings,
-        ["tls-port", String(port)],
-        ["tls-cert-file", fixture("localhost.crt")],
-        ["tls-key-file", fixture("localhost.key")],
-        ["tls-ca-cert-file", fixture("ca-one.crt")],
-        ["tls-auth-clients", "no"],
-      ]),
-    );
+    const primary = closing(t, await startRedis([...settings, ...byTls(port)]));
     return { url: asUser(`rediss://127.0.0.1:${port}`), primary, servers: [primary] };
   },
   async "behind Sentinel"(t, downAfterMs) {
@@ -77,7 +75,7 @@ describe("the link to Redis", options, () => {
       function connect(t: TestContext, url: string) {
         const redis = closing(
           t,
-          connectRedis(new Secret(url), () => {}, { tls: { caFile: fixture("localhost.crt") } }),
+          connectRedis(new Secret(url), () => {}, { tls }),
         );
         const { client } = redis;
         const questions = ["{a}", "{b}", "{c}", "{d}", "{e}", "{f}"].map((key) => async () => {
@@ -142,10 +140,11 @@ describe("the link to Redis", options, () => {
   }
 });
 
-test("a server that has no room for one more connection is not away", {
+test("a server that has no room for one more connection is not away, by TLS neither", {
   skip: withoutRedis,
 }, async (t) => {
-  const server = closing(t, await startRedis([["maxclients", "10"]]));
+  const port = await freePort();
+  const server = closing(t, await startRedis([["maxclients", "10"], ...byTls(port)]));
   const held = new Set<NetSocket>();
   t.after(() => {
     for (const socket of held) socket.destroy();
@@ -158,13 +157,15 @@ test("a server that has no room for one more connection is not away", {
     const [answer] = await once(socket, "data");
     if (!`${answer}`.startsWith("+PONG")) refused++;
   }
-  const { client } = closing(
-    t,
-    connectRedis(new Secret(server.url), () => {}),
-  );
-  for (let tries = 0; tries < 8; tries++) {
-    const asked = ask(client, () => client.ping());
-    await assert.rejects(asked, ({ away }: StoreUnavailable) => !away);
+  for (const url of [server.url, `rediss://127.0.0.1:${port}`]) {
+    const { client } = closing(
+      t,
+      connectRedis(new Secret(url), () => {}, { tls }),
+    );
+    for (let tries = 0; tries < 8; tries++) {
+      const asked = ask(client, () => client.ping());
+      await assert.rejects(asked, ({ away }: StoreUnavailable) => !away, url);
+    }
   }
 });
 
