@@ -18,37 +18,36 @@ const againMs = 60_000;
  * once per outage, however often connections break meanwhile, and once a minute while it lasts.
  */
 export function watchOutages({ accounts, probe, onAway, onBack }: OutagesOptions) {
-  /** The present outage. Its length is not measured by the wall clock, which may be set meanwhile. */
-  let outage: { readonly since: Date; readonly sinceMs: number } | undefined;
+  /** When the present outage began, by the clock that nobody sets. */
+  let sinceMs: number | undefined;
   let saidAtMs = 0;
 
   async function look() {
-    const since = new Date();
-    const sinceMs = performance.now();
+    const atMs = performance.now();
     const away = new Map<string, unknown>();
     const probes = accounts.map((account) =>
       probe(account).catch((reason) => away.set(account, reason)),
     );
     await Promise.all(probes);
-    return { since, sinceMs, away };
+    return { atMs, away };
   }
 
-  const { close } = repeat(look, ({ since, sinceMs, away }) => {
+  const { close } = repeat(look, ({ atMs, away }) => {
     const [reason] = away.values();
-    if (away.size > 0 && (outage === undefined || sinceMs >= saidAtMs + againMs)) {
-      saidAtMs = sinceMs;
-      outage ??= { since, sinceMs };
-      onAway(reason, Math.round(sinceMs - outage.sinceMs), [...away.keys()]);
-    } else if (away.size === 0 && outage !== undefined) {
-      onBack(Math.round(performance.now() - outage.sinceMs));
-      outage = undefined;
+    if (away.size > 0 && (sinceMs === undefined || atMs >= saidAtMs + againMs)) {
+      saidAtMs = atMs;
+      sinceMs ??= atMs;
+      onAway(reason, Math.round(atMs - sinceMs), [...away.keys()]);
+    } else if (away.size === 0 && sinceMs !== undefined) {
+      onBack(Math.round(performance.now() - sinceMs));
+      sinceMs = undefined;
     }
     return everyMs;
   });
   return {
-    /** Start of the present outage; undefined while there is none. */
+    /** Start of the present outage by the wall clock as it is now; undefined while there is none. */
     get awaySince() {
-      return outage?.since;
+      return sinceMs === undefined ? undefined : new Date(Date.now() - performance.now() + sinceMs);
     },
     close,
   };
