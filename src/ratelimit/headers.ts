@@ -1,24 +1,19 @@
 import type { RateLimitHeaders, RateLimitStatus } from "./bucket.ts";
 
 /** The validated headers of one answer; an invalid value is undefined. */
-export interface RateLimitReading {
-  /** Requests a second, 1 to 1,000,000. */
-  readonly limit?: number | undefined;
-  /** Requests left, 0 to 1,000,000. */
-  readonly remaining?: number | undefined;
-  /** Seconds until full regeneration, 1 to 3,600. */
-  readonly resetSeconds?: number | undefined;
-}
+export type RateLimitReading = Partial<ReturnType<typeof readRateLimitHeaders>>;
 
 /**
  * Reads the X-RateLimit headers (spec, Limits part: three integers). A value that is missing,
  * negative, not an integer's plain text or out of range is left out, for the caller to ignore.
  */
-export function readRateLimitHeaders(answer: RateLimitHeaders): RateLimitReading {
+export function readRateLimitHeaders(answer: RateLimitHeaders) {
   return {
+    /** Requests a second. */
     limit: integer(answer.limit, 1, 1_000_000),
+    /** Requests left. */
     remaining: integer(answer.remaining, 0, 1_000_000),
-    // More than an hour cannot regenerate a limit per second: it is another unit, such as an epoch.
+    // Seconds until full regeneration: more than an hour cannot regenerate a limit per second: it is another unit, such as an epoch.
     resetSeconds: integer(answer.reset, 1, 3_600),
   };
 }

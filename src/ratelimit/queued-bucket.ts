@@ -219,8 +219,6 @@ export class QueuedBucket implements TokenBucket {
         once((now) => {
           const reading = readRateLimitHeaders(answer);
           from.observe(token, reading, now);
-          // Tokens may come later than they would have.
-          this.#queue.reviewSoon();
           uncounted?.observeLimit(reading.limit, takenAt);
         }),
       rejected: (answer) =>
@@ -247,7 +245,6 @@ export class QueuedBucket implements TokenBucket {
     const share = budgetRules.fallbackShare / Math.max(1, replicas);
     const { reserve } = this.#options;
     this.#source = new Budget({ initialLimit: limit, reserve, share }, this.#clock.now());
-    this.#queue.reviewSoon();
     const reason = cause instanceof Error ? inWords(cause) : String(cause);
     this.#report("budgetSource", { account: this.#account, source: "share", reason });
   }

@@ -32,7 +32,6 @@ export class WaitQueue {
   closed = false;
   readonly #options: WaitQueueOptions;
   #reviewedAt = -Infinity;
-  #reviewDue = false;
 
   constructor(options: WaitQueueOptions) {
     this.#options = options;
@@ -74,10 +73,7 @@ export class WaitQueue {
     const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
     if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
     // A read behind others of its caller changes nothing: it is served, and asked for, after them.
-    if (priority === "money" || own === 0) {
-      if (this.size > 0) this.reviewSoon();
-      this.#options.onJoin(now);
-    }
+    if (priority === "money" || own === 0) this.#options.onJoin(now);
     return new Promise((resolve, reject) => {
       const leave = (served: boolean) => {
         turns.remove(key, waiter, { served });
@@ -116,15 +112,9 @@ export class WaitQueue {
     }
   }
 
-  /** For when estimates got worse: soon refuses the calls whose turn will come too late. */
-  reviewSoon(): void {
-    this.#reviewDue = true;
-  }
-
   /** Refuses at once all calls whose turn will come too late, rather than let them wait for it. */
   review(now: number): void {
     this.#reviewedAt = now;
-    this.#reviewDue = false;
     for (const [key, calls] of this.#callers) {
       let own = 0;
       calls.fromOldest((waiter) => {
@@ -140,15 +130,14 @@ export class WaitQueue {
   }
 
   reviewIfDue(now: number): void {
-    if (this.#reviewDue && now >= this.#reviewedAt + reviewEveryMs) this.review(now);
+    if (this.size > 0 && now >= this.#reviewedAt + reviewEveryMs) this.review(now);
   }
 
   /** When the queue has something to do even if no token comes. */
   get dueAt(): number {
     const first = this.turns.money.first ?? this.turns.read.first;
     if (!first) return Infinity;
-    const reviewAt = this.#reviewDue ? this.#reviewedAt + reviewEveryMs : Infinity;
-    return Math.min(first.deadlineAt, reviewAt);
+    return Math.min(first.deadlineAt, this.#reviewedAt + reviewEveryMs);
   }
 
   /** Fails all waiting calls, and every later one. */
