@@ -63,6 +63,8 @@ export class QueuedBucket implements TokenBucket {
   readonly #shared: SharedBudget | undefined;
   /** Where tokens come from now. */
   #source: Budget | SharedBudget;
+  /** Tokens that were taken from the own budget while Redis was told how many are out. */
+  #untold = 0;
   /** After a rejection: nothing is sent before this time. */
   #heldUntil = -Infinity;
 
@@ -114,7 +116,7 @@ export class QueuedBucket implements TokenBucket {
     const { priority } = options;
     const own = this.#own;
     if (own && this.#heldUntil <= now && this.#queue.isFree(priority)) {
-      if (own.nextTokenAt(priority, 0, now) <= now) return this.#ownPermit(own, now);
+      if (own.nextTokenAt(priority, 0, now) <= now) return this.#permit(own, own.take(now), now);
     }
     return this.#queue.join(options, deadlineAt, now);
   }
@@ -156,11 +158,16 @@ export class QueuedBucket implements TokenBucket {
   }
 
   async #ask(shared: SharedBudget): Promise<void> {
-    const returning = this.#own !== undefined;
-    const wants = returning ? { money: {}, read: {} } : wantsOf(this.#queue, shared.replicas);
-    const reply = await shared.ask({ wants, returning }).catch((error: unknown) => {
+    const own = this.#own;
+    const wants = own ? { money: {}, read: {} } : wantsOf(this.#queue, shared.replicas);
+    const now = this.#clock.now();
+    const takes = own?.takes ?? 0;
+    const out = own ? Math.min(own.outAt(now), takes) : this.#untold || undefined;
+    const heldMs = this.#heldUntil - now;
+    const reply = await shared.ask({ wants, out, heldMs }).catch((error: unknown) => {
       if (!this.#queue.closed) this.#goAlone(shared, error);
     });
+    this.#untold = own ? own.takes - takes : 0;
     if (reply && !this.#queue.closed) this.#receive(shared, reply, wants);
     this.#alarm.soon();
   }
@@ -179,7 +186,6 @@ export class QueuedBucket implements TokenBucket {
   #serve(shared: SharedBudget, { token, priority, caller }: Grant, now: number): void {
     const next = this.#queue.next(now, priority, caller);
     if (next && this.#heldUntil <= now) {
-      shared.use(now, true);
       next.grant(this.#permit(shared, token, now));
     } else {
       shared.giveBack(token);
@@ -191,20 +197,14 @@ export class QueuedBucket implements TokenBucket {
     for (let first = this.#queue.next(now); first; first = this.#queue.next(now)) {
       if (this.#turnAt(first.priority, 0, now) > now) break;
       own.pace(now);
-      first.grant(this.#ownPermit(own, now));
+      first.grant(this.#permit(own, own.take(now), now));
     }
   }
 
   /**
-   * A permit for a token of this process's budget. Redis hears later that it is used, and of the
-   * limit and the rejection in the answer.
+   * Only the first call of any of the permit's methods counts; it also wakes the queue. Of the answer
+   * to a token of this process's own budget Redis hears the limit and the rejection.
    */
-  #ownPermit(own: Budget, now: number): Permit {
-    this.#shared?.use(now, false);
-    return this.#permit(own, own.take(now), now);
-  }
-
-  /** Only the first call of any of the permit's methods counts; it also wakes the queue. */
   #permit<Token>(from: TokenSource<Token>, token: Token, takenAt: number): Permit {
     const uncounted = from instanceof Budget ? this.#shared : undefined;
     let settled = false;
@@ -227,8 +227,8 @@ export class QueuedBucket implements TokenBucket {
           const reading = readRateLimitHeaders(answer);
           const { resetSeconds = 1 } = reading;
           this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
-          from.reject(token, reading, now, this.#heldUntil);
-          uncounted?.reject(undefined, reading, now, this.#heldUntil);
+          from.reject(token, reading, now);
+          uncounted?.reject(undefined, reading, now);
           this.#queue.review(now);
         }),
       release: () =>
@@ -258,8 +258,7 @@ export class QueuedBucket implements TokenBucket {
 /** The budget that a token is from, which hears how the token's call ended. */
 interface TokenSource<Token> {
   observe(token: Token, reading: RateLimitReading, now: number): void;
-  /** Nothing is sent before `until`. */
-  reject(token: Token, reading: RateLimitReading, now: number, until: number): void;
+  reject(token: Token, reading: RateLimitReading, now: number): void;
   giveBack(token: Token): void;
 }
 

@@ -167,6 +167,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     killReplica() {
       const replica = replicas.pop()!;
       replica.dead = true;
+      replica.bucket.close();
       replica.redis?.client.disconnect();
     },
     mark: (name) => marks.set(name, now()),

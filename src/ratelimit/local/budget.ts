@@ -1,3 +1,4 @@
+import { Deque } from "../../collections/deque.ts";
 import {
   capacityForReads,
   type Priority,
@@ -6,7 +7,6 @@ import {
   type TokenBucketOptions,
 } from "../bucket.ts";
 import type { RateLimitReading } from "../headers.ts";
-import { TakeLog } from "./take-log.ts";
 
 export interface BudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   /**
@@ -40,9 +40,11 @@ export interface Taken {
 export class Budget {
   readonly #reserve: number;
   readonly #share: number;
-  readonly #log = new TakeLog();
+  /** The times of the tokens that are out, oldest first. */
+  readonly #log = new Deque<number>();
   #limit: number;
-  #takes = 0;
+  /** How many tokens were taken so far. */
+  takes = 0;
   #lowered = 0;
   /** The latest take whose answer was used. */
   #newestAnswered = 0;
@@ -82,12 +84,12 @@ export class Budget {
   nextTokenAt(priority: Priority, ahead: number, now: number): number {
     const interval = this.intervalMs(now);
     const { capacity } = this;
-    const at = this.#log.latest(capacity - ahead) + capacity * interval;
+    const at = this.#latest(capacity - ahead) + capacity * interval;
     if (priority === "money") return at;
     // Reads have the same rate over a shorter window. So a burst of reads leaves the reserve
     // untouched until tokens begin to come back, and under a steady load nothing is wasted.
     const forReads = capacityForReads(capacity, this.#reserve);
-    return Math.max(at, this.#log.latest(forReads - ahead) + forReads * interval);
+    return Math.max(at, this.#latest(forReads - ahead) + forReads * interval);
   }
 
   /**
@@ -110,9 +112,9 @@ export class Budget {
   }
 
   take(now: number): Taken {
-    this.#forget(now);
+    const out = this.outAt(now) + 1;
     this.#log.push(now);
-    return { order: ++this.#takes, atMs: now, out: this.#log.length, lowered: this.#lowered };
+    return { order: ++this.takes, atMs: now, out, lowered: this.#lowered };
   }
 
   /** The call was never sent: its token comes back at once. */
@@ -145,24 +147,29 @@ export class Budget {
       this.#learnedAt = now;
     }
     // Calls already in flight meet the same shortage: their rejections show nothing new.
-    this.#explained = this.#takes;
+    this.#explained = this.takes;
+  }
+
+  /** Tokens that are out. */
+  outAt(now: number): number {
+    const backUntil = now - this.windowMs(now);
+    while ((this.#log.at(0) ?? Infinity) <= backUntil) this.#log.shift();
+    return this.#log.length;
   }
 
   status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
-    this.#forget(now);
-    const fullAt = Math.max(this.#log.latest(1) + this.windowMs(now), now);
+    const fullAt = Math.max(this.#latest(1) + this.windowMs(now), now);
     return {
       limit: this.capacity,
-      remaining: Math.max(0, this.capacity - this.#log.length),
+      remaining: Math.max(0, this.capacity - this.outAt(now)),
       resetSeconds: Math.ceil((fullAt - now) / 1_000),
     };
   }
 
   #setLimit(limit: number, now: number): void {
     if (limit === this.#limit) return;
-    this.#forget(now);
-    const tokens = Math.max(0, this.capacity - this.#log.length);
-    if (limit < this.#limit) this.#explained = this.#takes;
+    const tokens = Math.max(0, this.capacity - this.outAt(now));
+    if (limit < this.#limit) this.#explained = this.takes;
     this.#limit = limit;
     // A higher limit brings no tokens at once: they come at the new rate.
     this.#lower(this.capacity - this.#log.length - tokens, now);
@@ -176,8 +183,9 @@ export class Budget {
     }
   }
 
-  #forget(now: number): void {
-    this.#log.dropUntil(now - this.windowMs(now));
+  /** When the nth latest token was taken, 1 being the last; -Infinity if there are fewer. */
+  #latest(n: number): number {
+    return this.#log.at(this.#log.length - n) ?? -Infinity;
   }
 
   #learned(now: number): number {
@@ -204,6 +212,4 @@ export const budgetRules = {
   catchUpMs: 50,
   /** Share of the limit that all replicas together use while they do not reach Redis. */
   fallbackShare: 0.8,
-  /** The shared budget counts takes in cells of this length. */
-  cellMs: 5,
 } as const;

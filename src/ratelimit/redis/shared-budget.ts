@@ -1,13 +1,11 @@
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout, readyWithin } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
-import { connectionOf } from "../../redis/link.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Priority, RateLimitStatus, TokenBucketOptions } from "../bucket.ts";
 import type { Clock } from "../clock.ts";
 import type { RateLimitReading } from "../headers.ts";
 import { budgetRules } from "../local/budget.ts";
-import { TakeLog } from "../local/take-log.ts";
 
 export interface SharedBudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   /** Where the budget is stored. */
@@ -28,7 +26,10 @@ export type Wants = Readonly<Record<Priority, CallerTokens>>;
 /** What the replica asks for; see take-tokens.lua. */
 export interface TakeRequest {
   readonly wants: Wants;
-  readonly returning: boolean;
+  /** Tokens of its own budget that are out; undefined if it did not use that. */
+  readonly out: number | undefined;
+  /** For so long nothing may be sent, after a rejection; 0 or less if something may. */
+  readonly heldMs: number;
 }
 
 /** What the script replies; see take-tokens.lua. */
@@ -38,6 +39,7 @@ export interface TakeReply extends Readonly<Record<Priority, LineReply>> {
   readonly order: number;
   readonly out: number;
   readonly lowered: number;
+  readonly counted: number;
   readonly againMs?: number;
   readonly intervalMs: number;
   readonly limit: number;
@@ -89,31 +91,33 @@ type NewestAnswer = Partial<Pick<TakeReply, "order" | "out" | "lowered">> & Rate
  */
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
-  /** Tokens used here, granted or not; reported when Redis may not have counted them. */
-  readonly #used = new TakeLog();
   readonly #unused = new Map<number, number>();
   #newest: NewestAnswer | undefined;
-  #rejected: { readonly order: number; readonly until: number } | undefined;
-  #stateId = "";
-  /** The last reply that came in time, to estimate by until the next one. */
+  /** The newest take of this state that was rejected. */
+  #rejected = 0;
+  /** The last reply, to estimate by until the next one. */
   #last: { readonly reply: TakeReply; readonly at: number } | undefined;
-  /** Requests a second, by the last reply. */
-  limit: number;
-  /** How many replicas there are, this one included, by the last reply. */
-  replicas = 1;
   #askAt = -Infinity;
   #isAsking = false;
   /** Since this time every reply has come too late to be used. */
   #slowSince: number | undefined;
-  #repliedAt = -Infinity;
-  /** The connection of the last reply. */
-  #repliedOver: unknown;
-  /** Redis may lack uses of the last seconds. */
-  #doubtful = false;
 
   constructor(options: SharedBudgetOptions) {
     this.#options = options;
-    this.limit = options.initialLimit;
+  }
+
+  /** Requests a second, as last heard. */
+  get limit(): number {
+    return this.#newest?.limit ?? this.#last?.reply.limit ?? this.#options.initialLimit;
+  }
+
+  /** How many replicas there are, this one included, by the last reply. */
+  get replicas(): number {
+    return this.#last?.reply.replicas ?? 1;
+  }
+
+  get #stateId(): string {
+    return this.#last?.reply.id ?? "";
   }
 
   /** When the next request is due; never while one is under way. */
@@ -153,13 +157,6 @@ export class SharedBudget {
     };
   }
 
-  /** Records that a token is used now, which Redis has counted if it `granted` it. */
-  use(now: number, granted: boolean): void {
-    if (!granted) this.#doubtful = true;
-    this.#used.dropUntil(now - longestWindowMs);
-    this.#used.push(now);
-  }
-
   /** Gives back a granted token that was not used. */
   giveBack({ id, at }: SharedToken): void {
     if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
@@ -184,27 +181,16 @@ export class SharedBudget {
    * Records a rejection by the upstream; without a token if Redis does not know that take. It is
    * reported now, so that the other replicas stop at once.
    */
-  reject(
-    token: SharedToken | undefined,
-    reading: RateLimitReading,
-    now: number,
-    until: number,
-  ): void {
+  reject(token: SharedToken | undefined, reading: RateLimitReading, now: number): void {
     if (token) this.observe(token, reading, now);
     this.askBy(now);
-    const order = token?.id === this.#stateId ? token.order : 0;
-    this.#rejected = {
-      order: Math.max(order, this.#rejected?.order ?? 0),
-      until: Math.max(until, this.#rejected?.until ?? 0),
-    };
+    if (token?.id === this.#stateId) this.#rejected = Math.max(token.order, this.#rejected);
   }
 
   /** Records the limit in the answer to a call that was sent without Redis, at `sentAt`. */
   observeLimit(limit: number | undefined, sentAt: number): void {
     // Redis has replied since then, and may know a newer limit.
-    if (limit === undefined || sentAt < this.#repliedAt) return;
-    this.limit = limit;
-    this.#newest = { limit };
+    if (limit !== undefined && sentAt >= (this.#last?.at ?? 0)) this.#newest = { limit };
   }
 
   /**
@@ -222,14 +208,14 @@ export class SharedBudget {
       const now = clock.now();
       if (now - askedAt <= usableMs) {
         this.#slowSince = undefined;
-        this.#last = { reply, at: now };
         this.askBy(now + Math.min(heartbeatMs, reply.againMs ?? heartbeatMs));
         return reply;
       }
       // Redis would count these tokens as back less than a second after so late a use.
       for (const { token } of grantsOf(reply, request.wants)) this.giveBack(token);
       this.#slowSince ??= now;
-      if (request.returning || now > this.#slowSince + slowMs) throw new RedisTimeout(usableMs);
+      if (request.out !== undefined || now > this.#slowSince + slowMs)
+        throw new RedisTimeout(usableMs);
       this.askBy(now);
       return undefined;
     } catch (error) {
@@ -240,69 +226,49 @@ export class SharedBudget {
     }
   }
 
-  async #request(request: TakeRequest): Promise<TakeReply> {
+  async #request({ wants, out, heldMs }: TakeRequest): Promise<TakeReply> {
     const { client, keys, replicaId, reserve, clock } = this.#options;
-    const now = clock.now();
-    // A rejection is reported until it has passed, since Redis may forget it.
-    if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
-    const first = this.#stateId === "";
-    let connection = connectionOf(client, keys.bucket);
-    // Another connection may lead to a newly promoted server that lacks the newest takes.
-    const doubtful = this.#doubtful || (!first && connection !== this.#repliedOver);
-    this.#doubtful = false;
-    const [newest, rejected] = [this.#newest, this.#rejected];
-    this.#used.dropUntil(now - longestWindowMs);
+    const newest = this.#newest;
     const text = JSON.stringify({
-      ...request,
+      wants,
+      out,
       replica: replicaId,
       state: this.#stateId,
+      counted: this.#last?.reply.counted ?? 0,
       limit: this.limit,
       reserve,
-      spent: doubtful ? this.#used.ago(now, budgetRules.cellMs) : [],
       unused: [...this.#unused],
       answer: newest,
-      rejected: rejected && {
-        order: rejected.order,
-        ms: Math.max(0, Math.ceil(rejected.until - now)) + 1,
-      },
+      // A rejection is reported until it has passed, since Redis may forget it.
+      ...(heldMs > 0 && { rejected: { order: this.#rejected, ms: Math.ceil(heldMs) + 1 } }),
     });
     this.#unused.clear();
+    const isFirst = this.#last === undefined;
     const run = async () => {
-      if (first) await readyWithin(firstTimeoutMs, client);
-      connection = connectionOf(client, keys.bucket);
+      if (isFirst) await readyWithin(firstTimeoutMs, client);
       return await script.run(client, [keys.bucket], [text, rules]);
     };
-    const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
+    const timeoutMs = isFirst ? firstTimeoutMs : requestTimeoutMs;
     const reply = JSON.parse(String(await this.#within(timeoutMs, run()))) as TakeReply;
     if (this.#newest === newest) this.#newest = undefined;
-    if (reply.id !== this.#stateId) this.#enter(reply.id);
-    this.limit = this.#newest?.limit ?? reply.limit;
-    this.replicas = reply.replicas;
-    this.#repliedAt = clock.now();
-    this.#repliedOver = connection;
+    if (reply.id !== this.#stateId) this.#forgetTakes();
+    this.#last = { reply, at: clock.now() };
     return reply;
   }
 
-  /** Switches to another state, which numbers takes anew: drops reports about the old takes. */
-  #enter(stateId: string): void {
-    this.#stateId = stateId;
+  /** Another state numbers takes anew: drops reports about the old takes. */
+  #forgetTakes(): void {
     this.#unused.clear();
     if (this.#newest?.order !== undefined) this.#newest = undefined;
-    if (this.#rejected) this.#rejected = { ...this.#rejected, order: 0 };
+    this.#rejected = 0;
   }
 
-  /** Rejects after `ms`, but follows the request until it ends, which may be long after. */
   #within<T>(ms: number, reply: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const late = () => reject(new RedisTimeout(ms));
       // First read a reply that arrived while this process was busy.
       const stop = this.#options.clock.after(ms, () => setImmediate(late));
-      reply.then(resolve, (error: unknown) => {
-        // The connection broke, or the server lost its data: reports may be lost.
-        this.#doubtful = true;
-        reject(error);
-      });
-      reply.then(stop, stop);
+      reply.finally(stop).then(resolve, reject);
     });
   }
 }
@@ -342,6 +308,3 @@ const usableMs = budgetRules.jitterMs;
  * less, this process may have been busy.
  */
 const slowMs = 500;
-
-/** Longest that a taken token stays out, in milliseconds. */
-const longestWindowMs = 1_000 + budgetRules.jitterMs + budgetRules.maxLearnedMs;

@@ -12,18 +12,17 @@ KEYS[1]  state of the budget: string, MessagePack. A changed layout needs anothe
 ARGV[1]  what the replica wants and reports, as JSON:
   replica    its id
   state      id of the state in the last reply, which the reports are about; empty if none
-  returning  true if it used its own budget since its last call: others may have done so too
+  counted    as in the last reply; 0 if none
+  out?       tokens of its own budget that are out, if it used that: others may have done so too
   limit      requests a second to assume where there is no state
   reserve    share of the capacity, 0 to 1, that is only for money
   wants      {money, read}: {caller: tokens} for calls that move money and for others; the names of
              customers begin with `c:`
-  spent      [[ms ago, tokens], ...] used, but perhaps not counted in this state
   unused     [[at, tokens], ...] granted here and never used; `at` as in the reply
   answer     {order?, out, lowered, limit?, remaining?}: the newest answer and the take it belongs to;
              its limit alone if that take was not of this state
   rejected   {order, ms}: the upstream refused this take; nothing may be sent for that long
-ARGV[2]  the constants of budget.ts, as JSON: `budgetRules`; takes are counted in cells of `cellMs`,
-         each as of its end
+ARGV[2]  the constants of budget.ts, as JSON: `budgetRules`
 
 Returns JSON:
   id         of this state
@@ -36,6 +35,7 @@ Returns JSON:
   order      of the take before the first one granted
   out        tokens out before the first one granted
   lowered    tokens that reports and answers have taken off, in all
+  counted    tokens that were ever granted to this replica
   againMs    when to ask again, if some got none
   intervalMs time per token at the full rate
   limit, remaining, fullMs   the budget now; ms until it is full
@@ -46,6 +46,8 @@ All times are milliseconds of a clock that begins with the state and never goes 
 
 -- The state of an account that is not used expires after this.
 local KEEP_S = 86400
+-- Takes are counted in cells of this length, each as of its end.
+local CELL_MS = 5
 -- Shortest and longest pause that a reply asks for. The longest is short, since places are given up
 -- and tokens given back meanwhile.
 local MIN_PAUSE_MS = 5
@@ -65,7 +67,7 @@ local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 local _, state = pcall(cmsgpack.unpack, redis.pcall('GET', KEYS[1]) or '')
 if type(state) ~= 'table' or not state.id then state = nil end
 local strange = not state or state.id ~= request.state
-local lost = strange and request.state ~= '' or not state and request.returning
+local lost = strange and request.state ~= '' or not state and request.out
 if not state then
   state = {
     id = time[1] .. '.' .. time[2] .. '.' .. request.replica,
@@ -113,21 +115,15 @@ local function forget()
   times, counts = keptTimes, keptCounts
 end
 
-local function cellOf(at)
-  return (math.floor(at / rules.cellMs) + 1) * rules.cellMs
-end
-
-local function insert(at, tokens)
-  local cell = cellOf(at)
-  if tokens < 1 or cell <= now - window then return end
-  local i = #times
-  while i > 0 and times[i] > cell do i = i - 1 end
-  if i > 0 and times[i] == cell then
-    counts[i] = counts[i] + tokens
-  else
-    table.insert(times, i + 1, cell)
-    table.insert(counts, i + 1, tokens)
+-- Counts tokens as taken now.
+local grantedAt = (math.floor(now / CELL_MS) + 1) * CELL_MS
+local function count(tokens)
+  if tokens < 1 then return end
+  if times[#times] ~= grantedAt then
+    times[#times + 1] = grantedAt
+    counts[#times] = 0
   end
+  counts[#times] = counts[#times] + tokens
   size = size + tokens
 end
 
@@ -143,10 +139,9 @@ local function remove(cell, tokens)
 end
 
 -- Takes off tokens that were used elsewhere.
-local function lower(tokens, at)
-  if tokens < 1 then return end
-  insert(at or now, tokens)
-  state.lowered = state.lowered + tokens
+local function lower(tokens)
+  count(tokens)
+  state.lowered = state.lowered + math.max(0, tokens)
 end
 
 -- When the nth latest token was taken.
@@ -214,7 +209,7 @@ for id, replica in pairs(state.replicas) do
     replicaCount = replicaCount + 1
   end
 end
-local own = state.replicas[request.replica] or {}
+local own = state.replicas[request.replica] or { counted = request.counted }
 own.seen = now
 
 -- Reports ----------------------------------------------------------------------------------------
@@ -224,7 +219,8 @@ if lost then lower(capacity - size) end
 
 -- A replica that loses Redis starts its own budget without tokens. So another replica that asked
 -- within the last window has used none of it, and one that was silent for longer at most its share.
-if request.returning then
+if request.out then
+  lower(request.out)
   local share = math.max(1, math.floor(state.limit * rules.fallbackShare / replicaCount))
   for _, replica in pairs(replicas) do
     if now - math.max(replica.seen, replica.aside or 0) > window then
@@ -234,7 +230,10 @@ if request.returning then
   end
 end
 
-for _, spent in ipairs(request.spent) do lower(spent[2], now - spent[1]) end
+-- A server that was promoted may lack the newest takes.
+local missing = math.max(0, request.counted - own.counted)
+own.counted = own.counted + missing
+lower(math.min(missing, capacity))
 local answer, rejected = request.answer, request.rejected
 if strange then
   -- Takes of another state have no meaning here.
@@ -412,7 +411,6 @@ local function free(line)
   return math.max(0, tokens)
 end
 
-local grantedAt = cellOf(now)
 local orderBefore, outBefore, loweredBefore = state.takes, size, state.lowered
 
 -- Grants free tokens to a line's callers, after `first` of them that are left for others.
@@ -420,8 +418,8 @@ local function grant(line, first)
   local wanted = line.unmet
   line.kept = passOut(line, free(line) - first)
   local got = wanted - line.unmet
-  insert(now, got)
-  state.takes = state.takes + got
+  count(got)
+  state.takes, own.counted = state.takes + got, own.counted + got
   if line.paced and got > 0 then
     pacedFrom = pacedFrom + got * interval
     state.paced = pacedFrom
@@ -486,7 +484,7 @@ end
 return cjson.encode({
   id = state.id, money = lineReply(money), read = lineReply(read),
   at = grantedAt, order = orderBefore, out = outBefore, lowered = loweredBefore,
-  againMs = againMs, intervalMs = interval,
+  counted = own.counted, againMs = againMs, intervalMs = interval,
   limit = capacity, remaining = now < state.paused and 0 or math.max(0, capacity - size),
   fullMs = fullAt - now, replicas = replicaCount
 })

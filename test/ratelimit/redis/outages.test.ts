@@ -205,7 +205,7 @@ describe("when Redis", { skip: withoutRedis }, () => {
     },
     "is out of memory, the budget is overrun if nobody tells what it used": {
       outage: outages["is out of memory"]!,
-      tamper: tampering({ returning: false, spent: [] }),
+      tamper: tampering({ out: undefined }),
     },
     "stands still, the budget is overrun if nobody counts the others": {
       outage: outages["stands still"]!,

@@ -18,7 +18,8 @@ const rules = JSON.stringify(budgetRules);
 
 interface Asked extends Partial<Record<Priority, CallerTokens>> {
   readonly answer?: Record<string, number>;
-  readonly returning?: boolean;
+  readonly counted?: number;
+  readonly out?: number;
   readonly reserve?: number;
   readonly rejected?: Record<string, number>;
   readonly unused?: readonly (readonly [at: number, tokens: number])[];
@@ -139,13 +140,24 @@ describe("the script that takes tokens", { skip: withoutRedis }, () => {
     for (const replica of ["one", "two", "three"]) await account.ask(replica, {});
     account.pass(1_200);
     const share = Math.floor((10 * budgetRules.fallbackShare) / 3);
-    const { lowered } = await account.ask("one", { returning: true });
+    const { lowered } = await account.ask("one", { out: 0 });
     assert.equal(lowered, 2 * share);
-    assert.equal((await account.ask("two", { returning: true })).lowered, 2 * share);
+    assert.equal((await account.ask("two", { out: 0 })).lowered, 2 * share);
     // Control: a window later the silent one may have used its share again.
     account.pass(1_200);
     await account.ask("two", {});
-    assert.equal((await account.ask("one", { returning: true })).lowered, 3 * share);
+    assert.equal((await account.ask("one", { out: 0 })).lowered, 3 * share);
+  });
+
+  it("counts the takes that a promoted server has not heard of", async () => {
+    const account = accountOf(10);
+    const before = await account.ask("one", { money: one });
+    await account.copy("before");
+    const { counted } = await account.ask("one", { money: { "s:": 3 } });
+    await account.copy("before", { back: true });
+    const { remaining, lowered } = await account.ask("one", { counted });
+    assert.deepEqual([remaining, lowered], [10 - 4, before.lowered + 3]);
+    assert.equal((await account.ask("one", { counted })).lowered, lowered, "and once");
   });
 
   it("takes no longer than in proportion to the callers that wait", async () => {
@@ -193,8 +205,8 @@ describe("the script that takes tokens", { skip: withoutRedis }, () => {
       async ask(replica: string, asked: Asked): Promise<TakeReply> {
         const { money = {}, read = {}, ...reported } = asked;
         const request = {
-          ...{ replica, state, returning: false },
-          ...{ limit, reserve: 0, wants: { money, read }, spent: [], unused: [] },
+          ...{ replica, state, counted: 0 },
+          ...{ limit, reserve: 0, wants: { money, read }, unused: [] },
           ...reported,
         };
         // Sent together with the request, so that a busy machine adds no time.
@@ -208,6 +220,12 @@ describe("the script that takes tokens", { skip: withoutRedis }, () => {
       },
       pass(ms: number): void {
         passMs += ms;
+      },
+      /** Keeps a copy of the state, or puts it `back`. */
+      async copy(name: string, { back = false } = {}): Promise<void> {
+        const names = [key, `${key}:${name}`];
+        const [from = "", to = ""] = back ? names.reverse() : names;
+        await redis.client.copy(from, to, "REPLACE");
       },
     };
   }

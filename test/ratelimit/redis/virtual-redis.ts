@@ -54,7 +54,7 @@ export function redisOn(
     const time = [1_000_000 + Math.floor(clock.now() / 1_000), micros].map(String);
     const reply: unknown = await clock.holdFor(async () => {
       // A connection that was dropped, as after READONLY, comes back in real time.
-      await until(() => client.status === "ready" || client.status === "end");
+      await until(() => client.status === "ready");
       return await client.eval(onGivenTime, keys, key, ...args, ...time);
     });
     await new Promise<void>((resolve) => clock.after(roundTripMs, resolve));
