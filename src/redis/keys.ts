@@ -11,7 +11,7 @@ export function accountKeys(prefix: string, account: string) {
   const base = `${prefix}:{${account}}`;
   return {
     /** Token bucket: string, see take-tokens.lua. */
-    bucket: `${base}:bucket`,
+    bucket: `${base}:budget`,
     /** The state of the account's log, without its events: hash, see open-log.lua. */
     log: `${base}:log`,
     /** All events of the account: stream. */

@@ -74,7 +74,7 @@ if not state then
     skew = -wall, last = 0, limit = request.limit,
     times = {}, counts = {}, takes = 0, lowered = 0, answered = 0,
     paused = 0, paced = 0, explained = 0, learned = 0, learnedAt = 0,
-    tickets = 0, replicas = {}
+    tickets = 0, turns = { money = {}, read = {} }, replicas = {}
   }
 end
 
@@ -248,73 +248,56 @@ if rejected then reject(rejected) end
 
 -- Turns ------------------------------------------------------------------------------------------
 
--- Waiting calls are served by start-time fair queueing (Goyal, Vin and Cheng, 1996) at three levels:
--- groups take turns (each service, and all customers together), within a group its callers, and
--- within a caller the replicas where its calls wait. Each of these is a node. Its tag, the start tag
--- of the paper, grows by the tokens that it gets; the next turn goes to the lowest tag, and among
--- equal tags to the lowest ticket, which numbers the nodes in the order in which they joined. A new
--- node starts at the lowest tag in line (the paper's virtual time), so nobody is owed the time
--- before it came. A node that leaves is forgotten, so that turns cannot be saved up. A turn is one
--- token, or at high rates as many as come back in MIN_PAUSE_MS.
+-- Waiting calls are served in turns (round robin) at three levels: groups take turns (each service,
+-- and all customers together), within a group its callers, and within a caller the replicas where its
+-- calls wait. Each of these is a node. The next turn goes to the node with the lowest ticket, which
+-- then takes a new one and comes last, as does a node that joins. A node that leaves is forgotten, so
+-- that turns cannot be saved up. A turn is one token, or at high rates as many as come back in
+-- MIN_PAUSE_MS.
 --
 -- An example, with turns of one token. The services A (3 calls) and B (1 call) wait, then the
--- customers x and y (2 calls each), who form one group, C. In brackets are the tags before the turn;
--- the callers x and y have tags of their own, in the order of the group's turns.
+-- customers x and y (2 calls each), who form one group, C. They are served in this order:
 --
---   turn   1        2        3          4        5          6        7          8
---   tags   A0 B0 C0 A1 B0 C0 A1 C0      A1 C1    A2 C1      A2 C2    C2         C3
---          x0 y0    x0 y0    x0 y0      x1 y0    x1 y0      x1 y1    x1 y1      y1
---   goes   A        B, last  C: x       A        C: y       A, last  C: x, last C: y, last
+--   A  B (its last)  C: x  A  C: y  A (its last)  C: x (his last)  C: y (her last)
 
 local turn = math.max(1, math.ceil(MIN_PAUSE_MS / interval))
 
 local function inLine(replica)
-  return replica.callers and replica.due and now <= replica.due + LATE_MS
+  return replica.due and now <= replica.due + LATE_MS
 end
 
-local function enter(nodes, key, known)
-  local node = nodes[key]
-  if not node then
-    node = { waits = 0, due = 0, passed = 0, nodes = {}, tag = known[1], ticket = known[2] }
-    nodes[key] = node
-  end
-  return node
-end
-
--- Gives new nodes their tag and ticket.
-local function admit(nodes)
-  local lowest = math.huge
-  for _, node in pairs(nodes) do lowest = math.min(lowest, node.tag or lowest) end
-  for _, node in pairs(nodes) do
-    if not node.tag then
-      state.tickets = state.tickets + 1
-      node.tag, node.ticket = lowest < math.huge and lowest or 0, state.tickets
-    end
-    admit(node.nodes)
-  end
+local function newTicket()
+  state.tickets = state.tickets + 1
+  return state.tickets
 end
 
 -- All calls that wait in a line. Those of replicas that ask soon are due: tokens are kept for them.
 local function lineOf(name)
   local line = {
-    name = name, groups = {}, own = {}, elsewhere = 0, replicas = 1, unmet = 0, granted = {}
+    name = name, nodes = {}, own = {}, elsewhere = 0, replicas = 1, unmet = 0, granted = {}
   }
-  local known = state.turns and state.turns[name] or {}
-  local function add(id, caller, calls, place, due)
-    local key = string.sub(caller, 1, 2) == 'c:' and 'c:' or caller
-    local group = enter(line.groups, key, known[key] or {})
-    local node = enter(group.nodes, caller, known[caller] or {})
-    local leaf = enter(node.nodes, id, { place[2], place[3] })
-    for _, one in ipairs({ group, node, leaf }) do
-      one.waits = one.waits + calls
-      if due then one.due = one.due + calls end
+  local known = state.turns[name]
+  local function add(id, caller, calls, ticket, due)
+    local group = string.sub(caller, 1, 2) == 'c:' and 'c:' or caller
+    local tickets = { known[group], known[caller], ticket }
+    local node = line
+    for level, key in ipairs({ group, caller, id }) do
+      local nodes = node.nodes
+      node = nodes[key]
+      if not node then
+        node = { waits = 0, due = 0, nodes = {}, ticket = tickets[level] or newTicket() }
+        node.next = node.ticket
+        nodes[key] = node
+      end
+      node.waits = node.waits + calls
+      if due then node.due = node.due + calls end
     end
-    return leaf
+    return node
   end
   for id, replica in pairs(replicas) do
     if inLine(replica) then
       for caller, place in pairs(replica.callers[name]) do
-        add(id, caller, place[1], place, replica.due - now <= EARLY_MS)
+        add(id, caller, place[1], place[2], replica.due - now <= EARLY_MS)
         line.elsewhere = line.elsewhere + place[1]
       end
       if next(replica.callers[name]) then line.replicas = line.replicas + 1 end
@@ -322,58 +305,43 @@ local function lineOf(name)
   end
   local places = inLine(own) and own.callers[name] or {}
   for caller, calls in pairs(request.wants[name]) do
-    local leaf = add(request.replica, caller, calls, places[caller] or {}, true)
+    local leaf = add(request.replica, caller, calls, (places[caller] or {})[2], true)
     leaf.caller, line.own[caller] = caller, leaf
     line.unmet = line.unmet + calls
   end
-  admit(line.groups)
+  line.paced = line.elsewhere > 0 or next(places) ~= nil
   return line
 end
 
-local function comesFirst(one, other)
-  local a, b = math.floor((one.tag + one.passed) / turn), math.floor((other.tag + other.passed) / turn)
-  if a ~= b then return a < b end
-  return one.ticket < other.ticket
-end
-
--- The node that gets the next token, and how many it gets before another one beside it.
+-- The node that gets the next token.
 local function nextOf(nodes)
   local first
-  local isAlone = true
   for _, node in pairs(nodes) do
-    if node.passed < node.due then
-      isAlone = first == nil
-      if not first or comesFirst(node, first) then first = node end
-    end
+    if node.due > 0 and (not first or node.next < first.next) then first = node end
   end
-  local tokens = first and first.due - first.passed
-  if isAlone then return first, tokens end
-  return first, math.min(tokens, turn - (first.tag + first.passed) % turn)
+  return first
 end
 
 -- Passes the next tokens out in turns: those that are free, which calls here are granted, and more,
--- until one would go to a call here. Tokens for calls elsewhere are only kept for these: they count
--- as passed, and their nodes' tags stay. Returns how many these are; `math.huge` if they are more
--- than will be free at the end of the longest pause.
+-- until one would go to a call here. Tokens for calls elsewhere are only kept for these, whose nodes
+-- keep their tickets. Returns how many these are; `math.huge` if they are more than will be free at
+-- the end of the longest pause.
 local function passOut(line, free)
   local passed, kept = 0, 0
   local most = capacity - countSince(now + MAX_PAUSE_MS - window)
   while line.unmet > 0 do
     if passed > most then return math.huge end
-    local path, nodes, tokens = {}, line.groups, math.huge
-    for level = 1, 3 do
-      local node, count = nextOf(nodes)
-      path[level], nodes, tokens = node, node.nodes, math.min(tokens, count)
-    end
-    if passed < free then tokens = math.min(tokens, free - passed) end
-    local caller = path[3].caller
+    local group = nextOf(line.nodes)
+    local node = nextOf(group.nodes)
+    local leaf = nextOf(node.nodes)
+    local caller = leaf.caller
     if caller and passed >= free then break end
-    for _, node in ipairs(path) do
-      if caller then
-        node.tag, node.waits, node.due = node.tag + tokens, node.waits - tokens, node.due - tokens
-      else
-        node.passed = node.passed + tokens
-      end
+    local tokens = math.min(turn, leaf.due)
+    if passed < free then tokens = math.min(tokens, free - passed) end
+    local ticket = newTicket()
+    for _, one in ipairs({ group, node, leaf }) do
+      one.due, one.next = one.due - tokens, ticket
+      if caller then one.waits, one.ticket = one.waits - tokens, ticket end
     end
     passed = passed + tokens
     if caller then
@@ -390,11 +358,7 @@ local money, read = lineOf('money'), lineOf('read')
 
 -- Waiting calls are served no faster than the limit, so that one burst does not become another.
 -- Reads that wait hold up no money, which may take the reserve at once.
-local function waitsFor(name, line)
-  return line.elsewhere > 0 or inLine(own) and next(own.callers[name]) ~= nil
-end
-money.paced = waitsFor('money', money)
-read.paced = money.paced or waitsFor('read', read)
+read.paced = money.paced or read.paced
 
 -- A request that is late by up to `catchUpMs` is made up for.
 local pacedFrom = now - state.paced > rules.catchUpMs and now or state.paced
@@ -450,20 +414,20 @@ end
 
 -- The end ----------------------------------------------------------------------------------------
 
--- Keeps the places of this replica's callers, and the tags of all waiting callers and groups.
+-- Keeps the places of this replica's callers, and the tickets of all waiting callers and groups.
 own.callers, own.due, state.turns = {}, againMs and now + againMs, {}
 for _, line in ipairs({ money, read }) do
-  local places, tags = {}, {}
+  local places, tickets = {}, {}
   for caller, leaf in pairs(line.own) do
-    if leaf.waits > 0 then places[caller] = { leaf.waits, leaf.tag, leaf.ticket } end
+    if leaf.waits > 0 then places[caller] = { leaf.waits, leaf.ticket } end
   end
-  for key, group in pairs(line.groups) do
+  for key, group in pairs(line.nodes) do
+    if group.waits > 0 then tickets[key] = group.ticket end
     for caller, node in pairs(group.nodes) do
-      if node.waits > 0 then tags[caller] = { node.tag, node.ticket } end
+      if node.waits > 0 then tickets[caller] = node.ticket end
     end
-    if group.waits > 0 then tags[key] = { group.tag, group.ticket } end
   end
-  own.callers[line.name], state.turns[line.name] = places, tags
+  own.callers[line.name], state.turns[line.name] = places, tickets
 end
 
 replicas[request.replica] = own

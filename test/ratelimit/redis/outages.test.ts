@@ -68,7 +68,7 @@ const outages: Readonly<Record<string, Outage>> = {
   },
   "has another kind of value under the key": {
     async begin(redis) {
-      const [key] = (await redis.command("KEYS", "*:bucket")) as string[];
+      const [key] = (await redis.command("KEYS", "*:budget")) as string[];
       const replace = "redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], 'not', 'ours')";
       await redis.command("EVAL", replace, 1, key!);
     },

@@ -253,7 +253,7 @@ function commandOf(name: string, args: readonly unknown[], bytes = false): Comma
  */
 function mayComeTwice({ name, args }: Command): boolean {
   if (name === "subscribe" || name === "unsubscribe") return false;
-  return !args.some((arg) => String(arg).endsWith(":bucket"));
+  return !args.some((arg) => String(arg).endsWith(":budget"));
 }
 
 /** For the diagram: each command with its first key. */
