@@ -1,4 +1,5 @@
-import type { SentinelView, ServerAddress } from "./sentinels.ts";
+import type { ServerAddress } from "./link.ts";
+import type { SentinelView } from "./sentinels.ts";
 
 /** A primary's answer to ROLE about its replicas. */
 export interface Following {
@@ -8,56 +9,56 @@ export interface Following {
   readonly replicas: ReadonlyMap<ServerAddress, number>;
 }
 
-/** Every known replica of a primary, as seen by those that decide which one is promoted. */
-export type Candidates = ReadonlyMap<ServerAddress, Candidate>;
+/**
+ * Every known replica of a primary, as seen by those that decide which one is promoted: whether it
+ * need not hold a write, because it is down or never promoted.
+ */
+export type Candidates = ReadonlyMap<ServerAddress, { readonly spared: boolean }>;
 
-export interface Candidate {
-  /** It is known to be down, so it is not promoted. */
-  readonly down: boolean;
-  /** Whether it may be promoted at all. */
-  readonly eligible: boolean;
-}
-
-/** Reads the answer of ROLE; undefined if the server is not a primary. */
-export function readRole(answer: unknown): Following | undefined {
-  if (!Array.isArray(answer) || answer[0] !== "master") return undefined;
+/** Reads the answer of ROLE. @throws Error if the server is not a primary */
+export function readRole(answer: unknown): Following {
+  if (!Array.isArray(answer) || answer[0] !== "master") throw noPrimary();
   const replicas = (answer[2] as [host: string, port: string, offset: string][]).map(
     ([host, port, offset]): [ServerAddress, number] => [`${host}:${port}`, Number(offset)],
   );
   return { offset: Number(answer[1]), replicas: new Map(replicas) };
 }
 
+const noPrimary = () => new Error("the server is no primary any more");
+
+const sentinelCount = (views: readonly SentinelView[]) =>
+  Math.max(1, ...views.map(({ sentinels }) => sentinels));
+
 /**
  * Combines the Sentinels' views of the set of one primary. A replica counts as down only if most of
  * all Sentinels answered and all of them that know it say so: any of the others may lead the next
  * failover.
- * @param size how many Sentinels the configuration names
- * @returns the candidates, or why no write may be acknowledged: too few Sentinels answer, or
- * another primary was promoted
+ * @param areFresh false for views from before the write: who was down then may be up again
+ * @throws Error that says why no write may be acknowledged: too few Sentinels answer, or another
+ * primary was promoted
  */
 export function candidatesOf(
   views: readonly SentinelView[],
-  size: number,
   primary: ServerAddress | undefined,
-): Candidates | string {
-  const all = Math.max(size, ...views.map(({ sentinels }) => sentinels));
-  if (views.length <= all / 2) return `${views.length} of ${all} Sentinels answer`;
+  { areFresh = true } = {},
+): Candidates {
+  const all = sentinelCount(views);
+  if (views.length <= all / 2) throw new Error(`${views.length} of ${all} Sentinels answer`);
   const isNewest = ({ epoch }: SentinelView) => !views.some((view) => view.epoch > epoch);
   // A failover may end between a Sentinel's two answers: its primary is then newer than its epoch.
   const other = views.find((view) => isNewest(view) && view.primary !== primary)?.primary;
   if (other !== undefined) {
-    return `the Sentinels name ${other} as primary, not ${primary ?? "this server"}`;
+    throw new Error(`the Sentinels name ${other} as primary, not ${primary ?? "this server"}`);
   }
-  const replicas = new Map<ServerAddress, Candidate>();
-  for (const { address, down, priority } of views.flatMap((view) => view.replicas)) {
+  const replicas = views.flatMap((view) => view.replicas);
+  const candidates = new Map<ServerAddress, { spared: boolean }>();
+  for (const { address } of replicas) {
     if (address === primary) continue;
-    const known = replicas.get(address);
-    replicas.set(address, {
-      down: down && (known?.down ?? true),
-      eligible: priority !== 0 || (known?.eligible ?? false),
-    });
+    const told = replicas.filter((replica) => replica.address === address);
+    const isDown = areFresh && told.every(({ down }) => down);
+    candidates.set(address, { spared: isDown || told.every(({ priority }) => priority === 0) });
   }
-  return replicas;
+  return candidates;
 }
 
 /**
@@ -68,11 +69,10 @@ export function isOutranked(
   address: ServerAddress,
   holders: readonly ServerAddress[],
   views: readonly SentinelView[],
-  size: number,
 ): boolean {
-  const all = Math.max(size, ...views.map(({ sentinels }) => sentinels));
-  if (views.length < all || views.some(({ failingOver }) => failingOver)) return false;
-  return views.every(({ replicas }) => {
+  if (views.length < sentinelCount(views)) return false;
+  return views.every(({ replicas, failingOver }) => {
+    if (failingOver) return false;
     const it = replicas.find((replica) => replica.address === address);
     return (
       !it ||
@@ -89,25 +89,25 @@ export function isOutranked(
 }
 
 /**
- * Reads the answer of a cluster's primary to CLUSTER NODES: its replicas. A replica is down if most
- * primaries have agreed that it is (`fail`), not if this one alone cannot reach it (`fail?`).
- * @returns undefined if the node is not a primary
+ * Reads the answer of a cluster's primary to CLUSTER NODES: its id and its replicas. A replica is
+ * down if most primaries have agreed that it is (`fail`), not if this one alone cannot reach it
+ * (`fail?`).
+ * @throws Error if the node is not a primary
  */
-export function readNodes(text: string): Candidates | undefined {
+export function readNodes(text: string): { id: string | undefined; replicas: Candidates } {
   const lines = text.split("\n").filter((line) => line !== "");
   const nodes = lines.map((line) => {
     const [id, address = "", flags = "", primary] = line.split(" ");
     return { id, address: address.split("@")[0] ?? "", flags: flags.split(","), primary };
   });
   const myself = nodes.find(({ flags }) => flags.includes("myself"));
-  if (!myself?.flags.includes("master")) return undefined;
+  if (!myself?.flags.includes("master")) throw noPrimary();
   const own = nodes.filter(({ primary }) => primary === myself.id);
-  return new Map(
-    own.map(({ address, flags }) => [
-      address,
-      { down: flags.includes("fail"), eligible: !flags.includes("nofailover") },
-    ]),
-  );
+  const replicas = own.map(({ address, flags }): [ServerAddress, { spared: boolean }] => [
+    address,
+    { spared: flags.includes("fail") || flags.includes("nofailover") },
+  ]);
+  return { id: myself.id, replicas: new Map(replicas) };
 }
 
 /** A field of Redis's answer to INFO. */
@@ -133,37 +133,25 @@ export function hasLongBeenOutOfSync(info: string): boolean {
   return seconds * 1_000 > outOfSyncMs;
 }
 
-/** Which replicas hold a write, and which must. */
-export interface Acknowledged {
-  readonly holders: readonly ServerAddress[];
-  /** Replicas that must hold it and have not acknowledged it. */
-  readonly lacking: readonly ServerAddress[];
-  /** Replicas that need not hold it: down, or never promoted. */
-  readonly spared: readonly ServerAddress[];
-}
-
 /**
  * Compares the replicas that hold a write with those that could be promoted: each one that is known
- * or in sync, except those that are down or never promoted.
+ * or in sync, except those that are spared.
  * @param written the primary's offset after the write
  * @param recent replicas that were in sync a short time ago: the Sentinels may not know them yet
+ * @returns `lacking`: those that must hold it and have not acknowledged it
  */
 export function acknowledgedBy(
   written: number,
   { replicas }: Following,
   candidates: Candidates,
   recent: Iterable<ServerAddress> = [],
-): Acknowledged {
+) {
   const holders = [...replicas]
     .filter(([, offset]) => offset >= written)
     .map(([address]) => address);
   const all = new Set([...replicas.keys(), ...candidates.keys(), ...recent]);
-  const spared = [...all].filter((address) => {
-    const known = candidates.get(address);
-    return known !== undefined && (known.down || !known.eligible);
-  });
   const lacking = [...all].filter(
-    (address) => !holders.includes(address) && !spared.includes(address),
+    (address) => !holders.includes(address) && !candidates.get(address)?.spared,
   );
-  return { holders, lacking, spared };
+  return { holders, lacking };
 }

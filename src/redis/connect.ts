@@ -1,18 +1,20 @@
-import { Cluster, Redis } from "ioredis";
-import { type ClientTlsFiles, type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { type ClientTlsFiles, tlsOptions } from "../net/client-tls.ts";
 import { repeat } from "../net/timer.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { addressOf, connectorTo } from "./connector.ts";
+import { type ConnectorOptions, connectorTo } from "./connector.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { isCluster, Link } from "./link.ts";
-import { connectionOptions, hostAndPort, Sentinels, type ServerAddress } from "./sentinels.ts";
+import { addressOf, isCluster, Link, type ServerAddress } from "./link.ts";
+import { connectionOptions, hostAndPort, Sentinels } from "./sentinels.ts";
 import { parseRedisUrl } from "./url.ts";
 
 /**
  * A connection to a single Redis, to a Sentinel set or to a cluster: all take the same commands.
  */
 export type RedisClient = Redis | Cluster;
+
+type ServerOptions = Omit<RedisOptions, "replyMapping">;
 
 export interface RedisConnector {
   /** For commands that do not block. One for the whole process. */
@@ -50,19 +52,20 @@ export interface RedisConnectOptions {
 export function connectRedis(
   url: Secret,
   onError: (error: Error) => void,
-  { report = noReport, tls = {} }: RedisConnectOptions = {},
+  { report = noReport, tls: files = {} }: RedisConnectOptions = {},
 ): RedisConnector {
   const clients = new Set<RedisClient>();
   const read = parseRedisUrl(url.reveal());
   if (!read) throw new Error("the URL of Redis is malformed");
   const { isTls, username, password, addresses, nodes, setName: name } = read;
+  const tls = isTls ? tlsOptions(files) : undefined;
   const server: ServerOptions = {
     ...connectionOptions,
     // After a failover the old primary answers READONLY: look for the new one.
     reconnectOnError: ({ message }) => message.includes("READONLY"),
     ...(username && { username }),
     ...(password && { password }),
-    ...(isTls && { tls: tlsOptions(tls) }),
+    ...(tls && { tls }),
   };
   const onPrimary = () => {
     report("redisFailover", {});
@@ -71,8 +74,11 @@ export function connectRedis(
     }
   };
   const sentinels =
-    name === undefined ? undefined : new Sentinels({ addresses, name, tls: server.tls, onPrimary });
-  const kept = <Client extends RedisClient>(link: Link, client: Client): Client => {
+    name === undefined ? undefined : new Sentinels({ addresses, name, tls, onPrimary });
+  const open = (urls: readonly string[], anyOf?: ConnectorOptions["anyOf"]): RedisClient => {
+    const link = new Link();
+    const Connector = connectorTo({ link, tls, sentinels, anyOf });
+    const client = clientOf(urls, { ...server, Connector });
     link.of(client);
     // A thousand accounts may wait for it at a start.
     client.setMaxListeners(0);
@@ -90,20 +96,13 @@ export function connectRedis(
     if (report !== noReport) reportCommands(client, report);
     return client;
   };
-  const open = (): RedisClient => {
-    const link = new Link();
-    const Connector = connectorTo({ link, tls: server.tls, sentinels });
-    return kept(link, clientOf(sentinels ? [] : nodes, { ...server, Connector }));
-  };
-  const client = open();
+  const dedicated = () => open(sentinels ? [] : nodes);
+  const client = dedicated();
   const subscriberOf = (cluster: Cluster): Redis => {
-    const link = new Link();
-    const anyOf = () => {
+    const subscriber = open([], () => {
       const known = cluster.nodes("all").map(({ options }) => options);
       return known.length > 0 ? known : addresses;
-    };
-    const Connector = connectorTo({ link, tls: server.tls, anyOf });
-    const subscriber = kept(link, clientOf([], { ...server, Connector }) as Redis);
+    }) as Redis;
     const onLeft = ({ options: { host, port } }: Redis) => {
       if (addressOf(subscriber.stream) === `${host}:${port}`) subscriber.disconnect(true);
     };
@@ -112,9 +111,9 @@ export function connectRedis(
   };
   return {
     client,
-    dedicated: open,
+    dedicated,
     // The driver's own for a cluster is opened anew without a pause when it is refused.
-    subscriber: () => (isCluster(client) ? subscriberOf(client) : (open() as Redis)),
+    subscriber: () => (isCluster(client) ? subscriberOf(client) : (dedicated() as Redis)),
     server(address) {
       const one = new Redis({
         ...server,
@@ -178,12 +177,3 @@ function refreshSlots(cluster: Cluster): { close(): void } {
   const refresh = async () => cluster.status === "ready" && cluster.refreshSlotsCache();
   return repeat(refresh, () => 5_000, 5_000);
 }
-
-/** Connection options for any server that `REDIS_URL` leads to. */
-type ServerOptions = typeof connectionOptions & {
-  readonly reconnectOnError: (error: Error) => boolean;
-  readonly Connector?: ReturnType<typeof connectorTo>;
-  readonly username?: string;
-  readonly password?: string;
-  readonly tls?: ClientTlsOptions;
-};

@@ -2,14 +2,8 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { AbstractConnector, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
-import type { Link } from "./link.ts";
-import {
-  disconnectMs,
-  hostAndPort,
-  NoPrimary,
-  type Sentinels,
-  type ServerAddress,
-} from "./sentinels.ts";
+import { addressOf, type Link } from "./link.ts";
+import { disconnectMs, hostAndPort, NoPrimary, type Sentinels } from "./sentinels.ts";
 
 export interface ConnectorOptions {
   /** Hears of each connection. */
@@ -19,7 +13,7 @@ export interface ConnectorOptions {
   /** They name the server. Default: the driver's own options do. */
   readonly sentinels?: Sentinels | undefined;
   /** The servers of which each connection goes to any. */
-  readonly anyOf?: () => readonly Place[];
+  readonly anyOf?: (() => readonly Place[]) | undefined;
 }
 
 type Place = Pick<RedisOptions, "host" | "port" | "family">;
@@ -51,9 +45,7 @@ export function connectorTo({
       const place = { host, port, ...(family !== undefined && { family }) };
       const stream = tls ? connectTls({ ...place, ...tls }) : connect(place);
       this.stream = stream;
-      const address = `${host}:${port}`;
-      noteAddress(stream, address);
-      link.follow(stream, address, () => this.#ended === stream);
+      link.follow(stream, `${host}:${port}`, () => this.#ended === stream);
       joinWrites(stream);
       // The driver may not listen for errors yet.
       stream.once("error", (error) => {
@@ -90,18 +82,6 @@ export function connectorTo({
       }
     }
   };
-}
-
-const addresses = new WeakMap<object, ServerAddress>();
-
-/** Notes where a connection leads to. */
-export function noteAddress(stream: object, address: ServerAddress): void {
-  addresses.set(stream, address);
-}
-
-/** The server that a connection leads to; behind Sentinels by their address for it. */
-export function addressOf(stream: unknown): ServerAddress | undefined {
-  return addresses.get(stream as object);
 }
 
 /**

@@ -2,6 +2,9 @@ import slotOf from "cluster-key-slot";
 import type { Cluster, Redis } from "ioredis";
 import { systemCode } from "../net/system-errors.ts";
 
+/** The address of a Redis server as the Sentinels, or the cluster, write it: `host:port`. */
+export type ServerAddress = string;
+
 /** Without loading the driver, which only a gateway with Redis needs. */
 export function isCluster(client: Redis | Cluster): client is Cluster {
   return client.isCluster;
@@ -105,7 +108,8 @@ export class Link {
   #isDown = false;
 
   /** @param isEndedHere whether the connection was closed by this process, without an error */
-  follow(connection: Connection, address: string, isEndedHere = () => false): void {
+  follow(connection: Connection, address: ServerAddress, isEndedHere = () => false): void {
+    addresses.set(connection, address);
     this.#lastAt(address).follow(connection, isEndedHere);
   }
 
@@ -168,6 +172,13 @@ function areAllAway(servers: Iterable<Server>): boolean {
   return all.length > 0 && all.every(({ isAway }) => isAway);
 }
 
+const addresses = new WeakMap<object, ServerAddress>();
+
+/** The server that a connection leads to. */
+export function addressOf(connection: unknown): ServerAddress | undefined {
+  return addresses.get(connection as object);
+}
+
 const links = new WeakMap<object, Link>();
 
 /** The link of a client. */
@@ -175,8 +186,7 @@ export function linkOf(client: Redis | Cluster): Link {
   return links.get(client) ?? new Link().of(client);
 }
 
-/** The address of a node, as the cluster writes it. */
-function addressOfNode({ options: { host, port } }: Redis): string {
+function addressOfNode({ options: { host, port } }: Redis): ServerAddress {
   return `${host}:${port}`;
 }
 

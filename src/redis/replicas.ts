@@ -19,18 +19,17 @@ export function countReplicas(
   onCount: (replicas: number) => void,
 ): { close(): void } {
   return repeat(
-    () => fewest(client).catch(() => undefined),
+    () => fewest(client).catch(() => Infinity),
     (counted) => {
-      if (counted === undefined) return retryMs;
+      if (counted === Infinity) return retryMs;
       onCount(counted);
       return everyMs;
     },
   );
 }
 
-async function fewest(client: RedisClient): Promise<number | undefined> {
+async function fewest(client: RedisClient): Promise<number> {
   const servers: Redis[] = isCluster(client) ? client.nodes("master") : [client];
   const roles = await Promise.all(servers.map((server) => within(answerMs, server.role())));
-  const counts = roles.flatMap((role) => readRole(role)?.replicas.size ?? []);
-  return counts.length === 0 ? undefined : Math.min(...counts);
+  return Math.min(...roles.map((role) => readRole(role).replicas.size));
 }

@@ -3,17 +3,14 @@ import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { repeat } from "../net/timer.ts";
 import { readyWithin, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { isGone } from "./link.ts";
-
-/** The address of a Redis server as the Sentinels write it: `host:port`. */
-export type ServerAddress = string;
+import { isGone, type ServerAddress } from "./link.ts";
 
 /** One Sentinel's view of the set. */
 export interface SentinelView {
   readonly primary: ServerAddress;
   /** Grows with each failover: if two Sentinels differ, the one with the greater epoch is right. */
   readonly epoch: number;
-  /** How many Sentinels it knows, itself included. */
+  /** How many Sentinels it knows, itself included; at least as many as the configuration names. */
   readonly sentinels: number;
   /** It leads a failover that is in progress. */
   readonly failingOver: boolean;
@@ -38,12 +35,6 @@ export interface SentinelsOptions {
   readonly tls?: ClientTlsOptions | undefined;
   /** Called when a newer epoch has another primary than before. */
   readonly onPrimary?: (primary: ServerAddress) => void;
-  /**
-   * How long most Sentinels have to say otherwise without a newer epoch until they are believed, in
-   * milliseconds: then they were set up anew. Default: 10 s, since they tell each other of a failover
-   * every 2 s.
-   */
-  readonly anewMs?: number;
 }
 
 /** How long a Sentinel may take to answer, and a connection to it to open, in milliseconds. */
@@ -55,6 +46,11 @@ const silent = /ETIMEDOUT|^Stream isn't writeable/;
 const unknown = /No such master|know no master/;
 /** How long the others have to answer after most have, in milliseconds. */
 const stragglersMs = 30;
+/**
+ * How long most Sentinels have to say otherwise without a newer epoch until they are believed, in
+ * milliseconds: then they were set up anew. They tell each other of a failover every 2 s.
+ */
+const anewMs = 10_000;
 /** How often the Sentinels are asked for the primary, in milliseconds. */
 const lookMs = 500;
 const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 6), 2_000);
@@ -67,12 +63,15 @@ export class NoPrimary extends Error {
    */
   readonly areAway: boolean;
 
-  constructor(
-    reason: string | undefined,
-    { cause, areAway }: { cause?: unknown; areAway: boolean },
-  ) {
-    super(`All sentinels are unreachable: ${reason}`, { cause });
-    this.areAway = areAway;
+  /** @param reasons of each Sentinel */
+  constructor(reasons: readonly Error[]) {
+    const isSilent = reasons.some(
+      ({ name, message }) => name === "RedisTimeout" || silent.test(message),
+    );
+    const cause = reasons.at(-1);
+    super(`All sentinels are unreachable: ${isSilent ? "timed out" : cause?.message}`, { cause });
+    this.areAway =
+      !isSilent && reasons.every((reason) => isGone(reason) || unknown.test(reason.message));
   }
 }
 
@@ -81,21 +80,18 @@ export class NoPrimary extends Error {
  * one that is frozen or gone delays nothing for longer than its time-out.
  */
 export class Sentinels {
-  /** How many Sentinels the configuration names. */
-  readonly size: number;
   readonly #options: SentinelsOptions;
   readonly #clients: readonly Redis[];
   /** Why the last try to open a connection failed. The error of one matters only if all fail. */
   readonly #failures = new Map<Redis, Error>();
   #primary: ServerAddress | undefined;
   #epoch = -1;
-  /** Since when most Sentinels have said otherwise without a newer epoch, on this process's clock. */
-  #otherwiseSinceMs: number | undefined;
+  /** When most Sentinels did not say otherwise last, on this process's clock. */
+  #agreedMs = 0;
   readonly #looking: { close(): void };
 
   constructor(options: SentinelsOptions) {
     this.#options = options;
-    this.size = options.addresses.length;
     const { tls } = options;
     this.#clients = options.addresses.map((address) => {
       const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
@@ -115,17 +111,10 @@ export class Sentinels {
   /**
    * The address of the primary: that of the answer with the greatest epoch, among equals the one
    * that most Sentinels name.
-   * @throws Error when no Sentinel answers.
+   * @throws NoPrimary if no Sentinel answers
    */
   async primary(): Promise<ServerAddress> {
-    const name = this.#options.name;
-    const asked = this.#ask(async (client) => {
-      await readyWithin(openMs, client);
-      return await primaryOf(client, name);
-    });
-    const answers = await this.#answersOf(asked);
-    if (answers.length === 0) throw this.#unreachable(await Promise.allSettled(asked));
-    this.#adopt(answers);
+    await this.views();
     return this.#primary ?? "";
   }
 
@@ -134,19 +123,27 @@ export class Sentinels {
     return address === this.#primary;
   }
 
-  /** The views of the Sentinels that answer in time. */
-  async views(): Promise<SentinelView[]> {
-    const name = this.#options.name;
-    const asked = this.#ask(async (client) => {
-      const [reply, replicas] = await Promise.all([
-        primaryOf(client, name),
-        client.call("SENTINEL", "REPLICAS", name) as Promise<string[][]>,
-      ]);
-      return { ...reply, replicas: replicas.map(replicaOf) };
+  /**
+   * The views of the Sentinels that answer in time: until all have answered or failed, or shortly
+   * after most have answered.
+   * @throws NoPrimary if no Sentinel answers
+   */
+  async views(): Promise<readonly SentinelView[]> {
+    const views: SentinelView[] = [];
+    const most = Promise.withResolvers<void>();
+    const asked = this.#clients.map(async (client) => {
+      views.push(await within(answerMs, this.#viewOf(client)));
+      if (views.length > this.#clients.length / 2) setTimeout(most.resolve, stragglersMs);
     });
-    const answers = await this.#answersOf(asked);
-    this.#adopt(answers);
-    return answers;
+    const all = Promise.allSettled(asked);
+    await Promise.race([all, most.promise]);
+    const answered = [...views];
+    this.#adopt(answered);
+    if (answered.length > 0) return answered;
+    const failed = (await all) as PromiseRejectedResult[];
+    throw new NoPrimary(
+      failed.map(({ reason }, at) => this.#failures.get(this.#clients[at] as Redis) ?? reason),
+    );
   }
 
   close(): void {
@@ -154,65 +151,47 @@ export class Sentinels {
     for (const client of this.#clients) client.disconnect();
   }
 
-  #unreachable(asked: readonly PromiseSettledResult<unknown>[]): NoPrimary {
-    const reasons = asked.map((answer, at) => {
-      const { reason } = answer as PromiseRejectedResult;
-      return this.#failures.get(this.#clients[at] as Redis) ?? (reason as Error);
-    });
-    const isSilent = reasons.some(
-      ({ name, message }) => name === "RedisTimeout" || silent.test(message),
-    );
-    const cause = reasons.at(-1);
-    return new NoPrimary(isSilent ? "timed out" : cause?.message, {
-      cause,
-      areAway:
-        !isSilent && reasons.every((reason) => isGone(reason) || unknown.test(reason.message)),
-    });
+  /**
+   * SENTINEL MASTER reports the new epoch before the new address, so the address is asked for
+   * separately, and later: a failover may end between the two answers, and an old address with the
+   * new epoch would be taken for the primary until the next failover.
+   */
+  async #viewOf(client: Redis): Promise<SentinelView> {
+    const { name, addresses } = this.#options;
+    await readyWithin(openMs, client);
+    const [reply, address, replicas] = (await Promise.all(
+      ["MASTER", "GET-MASTER-ADDR-BY-NAME", "REPLICAS"].map((command) =>
+        client.call("SENTINEL", command, name),
+      ),
+    )) as [string[], [string, string] | null, string[][]];
+    if (address === null) throw new Error(`the Sentinels know no master ${name}`);
+    const field = fieldsOf(reply);
+    return {
+      primary: address.join(":"),
+      epoch: Number(field("config-epoch")),
+      sentinels: Math.max(addresses.length, Number(field("num-other-sentinels")) + 1),
+      failingOver: (field("flags") ?? "").includes("failover_in_progress"),
+      replicas: replicas.map(replicaOf),
+    };
   }
 
-  #ask<T>(question: (client: Redis) => Promise<T>): Promise<T>[] {
-    return this.#clients.map((client) => within(answerMs, question(client)));
-  }
-
-  /** The answers that arrive until all have answered or failed, or shortly after most have answered. */
-  #answersOf<T>(asked: readonly Promise<T>[]): Promise<T[]> {
-    const majority = Math.floor(this.size / 2) + 1;
-    const answers: T[] = [];
-    let left = asked.length;
-    return new Promise((resolve) => {
-      const settle = () => {
-        left -= 1;
-        if (left === 0) resolve(answers);
-        else if (answers.length === majority) setTimeout(() => resolve(answers), stragglersMs);
-      };
-      for (const answer of asked) {
-        answer.then((value) => {
-          answers.push(value);
-          settle();
-        }, settle);
-      }
-    });
-  }
-
-  #adopt(views: readonly Pick<SentinelView, "primary" | "epoch">[]): void {
-    const { anewMs = 10_000 } = this.#options;
-    const isOtherwise = ({ primary, epoch }: (typeof views)[number]) =>
+  #adopt(views: readonly SentinelView[]): void {
+    const isOtherwise = ({ primary, epoch }: SentinelView) =>
       epoch < this.#epoch || (epoch === this.#epoch && primary !== this.#primary);
     const otherwise = views.filter(isOtherwise);
-    const areOtherwise = otherwise.length > this.size / 2;
-    const sinceMs = this.#otherwiseSinceMs ?? performance.now();
-    const areAnew = areOtherwise && performance.now() - sinceMs > anewMs;
-    this.#otherwiseSinceMs = areOtherwise && !areAnew ? sinceMs : undefined;
-    if (areAnew) this.#epoch = -1;
-    const supporters = (view: (typeof views)[number]) =>
+    const nowMs = performance.now();
+    if (otherwise.length <= this.#clients.length / 2) this.#agreedMs = nowMs;
+    const areAnew = nowMs - this.#agreedMs > anewMs;
+    const supporters = (view: SentinelView) =>
       views.filter(({ primary, epoch }) => primary === view.primary && epoch === view.epoch).length;
     const [newest] = (areAnew ? otherwise : views).toSorted(
       (one, other) => other.epoch - one.epoch || supporters(other) - supporters(one),
     );
-    if (!newest || newest.epoch <= this.#epoch) return;
+    if (!newest || (!areAnew && newest.epoch <= this.#epoch)) return;
     const moved = this.#primary !== undefined && this.#primary !== newest.primary;
     this.#epoch = newest.epoch;
     this.#primary = newest.primary;
+    this.#agreedMs = nowMs;
     if (moved) this.#options.onPrimary?.(newest.primary);
   }
 }
@@ -242,26 +221,6 @@ const sentinelOptions = {
 export function hostAndPort(address: ServerAddress): { host: string; port: number } {
   const at = address.lastIndexOf(":");
   return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
-}
-
-/**
- * SENTINEL MASTER reports the new epoch before the new address, so the address is asked for
- * separately, and last: a failover may end between the two answers, and an old address with the
- * new epoch would be taken for the primary until the next failover.
- */
-async function primaryOf(client: Redis, name: string): Promise<Omit<SentinelView, "replicas">> {
-  const [reply, address] = (await Promise.all([
-    client.call("SENTINEL", "MASTER", name),
-    client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),
-  ])) as [string[], [string, string] | null];
-  if (address === null) throw new Error(`the Sentinels know no master ${name}`);
-  const field = fieldsOf(reply);
-  return {
-    primary: address.join(":"),
-    epoch: Number(field("config-epoch")),
-    sentinels: Number(field("num-other-sentinels")) + 1,
-    failingOver: (field("flags") ?? "").includes("failover_in_progress"),
-  };
 }
 
 function replicaOf(reply: readonly string[]): SentinelReplica {

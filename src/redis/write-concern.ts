@@ -1,6 +1,5 @@
 import type { ChainableCommander } from "ioredis";
 import {
-  type Acknowledged,
   acknowledgedBy,
   type Candidates,
   candidatesOf,
@@ -12,15 +11,15 @@ import {
 } from "./acknowledged.ts";
 import type { RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
-import { isCluster } from "./link.ts";
-import type { SentinelView, ServerAddress } from "./sentinels.ts";
+import { isCluster, type ServerAddress } from "./link.ts";
+import type { SentinelView } from "./sentinels.ts";
 
 /** Finds out whether enough servers hold what a connection wrote. */
 export interface WriteConcern {
   /** Adds the commands that find this out, after the writes; replicas have `ms` to acknowledge. */
   queue(pipeline: ChainableCommander, ms: number): void;
-  /** Returns why the writes do not count as written, by the answers; undefined if they do. */
-  missing(answers: PipelineAnswers, asked: Question): Promise<Error | undefined>;
+  /** @throws Error that says why the writes do not count as written, by the answers */
+  assertHeld(answers: PipelineAnswers, asked: Question): Promise<void>;
 }
 
 export type PipelineAnswers = readonly (readonly [error: Error | null, answer: unknown])[];
@@ -47,11 +46,11 @@ export class SomeReplicas implements WriteConcern {
     pipeline.wait(this.#min, ms);
   }
 
-  async missing([answer]: PipelineAnswers): Promise<Error | undefined> {
+  async assertHeld([answer]: PipelineAnswers): Promise<void> {
     const [error, replicas] = answer ?? [new Error("no answer")];
-    if (error) return error;
-    if (Number(replicas) >= this.#min) return undefined;
-    return new Error(`${replicas} of ${this.#min} replicas acknowledged`);
+    if (error) throw error;
+    if (Number(replicas) >= this.#min) return;
+    throw new Error(`${replicas} of ${this.#min} replicas acknowledged`);
   }
 }
 
@@ -67,8 +66,8 @@ const againMs = 500;
 interface Reading {
   readonly written: number;
   readonly following: Following;
-  /** The answer of CLUSTER NODES; only in a cluster. */
-  readonly nodes: string | undefined;
+  /** By CLUSTER NODES; only in a cluster. */
+  readonly node: ReturnType<typeof readNodes> | undefined;
   readonly primary: ServerAddress | undefined;
 }
 
@@ -80,9 +79,13 @@ export class AllReplicas implements WriteConcern {
   readonly #redis: RedisConnector;
   /** When each replica was last in sync. */
   readonly #inSyncMs = new Map<ServerAddress, number>();
-  /** The candidates as the Sentinels last told them, about the replicas of `of`. */
-  #view:
-    | { readonly candidates: Candidates; readonly atMs: number; readonly of: string }
+  /** What the Sentinels last told of the replicas of `of`. */
+  #last:
+    | {
+        readonly views: readonly SentinelView[];
+        readonly atMs: number;
+        readonly of: ServerAddress | undefined;
+      }
     | undefined;
   /** How many replicas the next WAIT waits for: those in sync that must hold a write. */
   #waitFor = 1;
@@ -103,81 +106,53 @@ export class AllReplicas implements WriteConcern {
     if (isCluster(this.#redis.client)) pipeline.call("CLUSTER", "NODES");
   }
 
-  async missing(
-    answers: PipelineAnswers,
-    { primary, again }: Question,
-  ): Promise<Error | undefined> {
+  async assertHeld(answers: PipelineAnswers, { primary, again }: Question): Promise<void> {
     const reading = readingOf(answers, primary);
-    if (reading instanceof Error) return reading;
-    const reason = await this.#reasonNotTo(reading);
-    if (reason === undefined) return undefined;
-    const { written, following } = reading;
-    // A replica in sync lags: it joined just now, or WAIT did not wait for it. Ask once more.
-    const isLate = [...following.replicas.values()].some((offset) => offset < written);
-    if (!isLate) return new Error(reason);
+    const { written, following, node } = reading;
+    try {
+      return await this.#assertHeld(reading);
+    } catch (error) {
+      // A replica in sync lags: it joined just now, or WAIT did not wait for it. Ask once more.
+      if (![...following.replicas.values()].some((offset) => offset < written)) throw error;
+    }
     this.#waitFor = following.replicas.size;
     const next = readingOf(await again(againMs), primary);
-    if (next instanceof Error) return next;
     // The driver asks the node that serves the slot now: one that was promoted may lack the write.
-    if (ownNode(next) !== ownNode(reading)) return new Error("another node answers now");
-    const stillNot = await this.#reasonNotTo({ ...next, written });
-    return stillNot === undefined ? undefined : new Error(stillNot);
+    if (next.node?.id !== node?.id) throw new Error("another node answers now");
+    await this.#assertHeld({ ...next, written });
   }
 
-  async #reasonNotTo(reading: Reading): Promise<string | undefined> {
-    const now = performance.now();
-    for (const address of reading.following.replicas.keys()) this.#inSyncMs.set(address, now);
+  async #assertHeld(reading: Reading): Promise<void> {
+    const { following, node, primary } = reading;
+    const nowMs = performance.now();
+    for (const address of following.replicas.keys()) this.#inSyncMs.set(address, nowMs);
     // It was a replica itself before a failover.
-    if (reading.primary !== undefined) this.#inSyncMs.delete(reading.primary);
+    if (primary !== undefined) this.#inSyncMs.delete(primary);
     for (const [address, atMs] of this.#inSyncMs) {
-      if (now - atMs > recentMs) this.#inSyncMs.delete(address);
+      if (nowMs - atMs > recentMs) this.#inSyncMs.delete(address);
     }
-    const recent = this.#recentView(reading.primary);
-    if (recent && this.#compare(reading, recent).lacking.length === 0) return undefined;
-    const fresh = await this.#look(reading);
-    if (typeof fresh === "string") return fresh;
-    const found = this.#compare(reading, fresh.candidates);
-    const lacking = await this.#notLeftBehind(found, fresh.views);
-    if (lacking.length === 0) return undefined;
-    return `replicas that could be promoted do not hold it: ${lacking.join(", ")}`;
+    const { sentinels } = this.#redis;
+    const last = this.#last;
+    if (last?.of === primary && last && nowMs - last.atMs <= viewMs) {
+      const candidates = candidatesOf(last.views, primary, { areFresh: false });
+      if (this.#compare(reading, candidates).lacking.length === 0) return;
+    }
+    const views = (await sentinels?.views()) ?? [];
+    // Without Sentinels the primary's own answers tell all that is known.
+    const candidates = sentinels ? candidatesOf(views, primary) : (node?.replicas ?? new Map());
+    if (sentinels) this.#last = { views, atMs: nowMs, of: primary };
+    const lacking = await this.#notLeftBehind(this.#compare(reading, candidates), views);
+    if (lacking.length === 0) return;
+    throw new Error(`replicas that could be promoted do not hold it: ${lacking.join(", ")}`);
   }
 
-  #compare({ written, following }: Reading, candidates: Candidates): Acknowledged {
+  #compare({ written, following }: Reading, candidates: Candidates) {
     // Only Sentinels promote a replica that the answers no longer list: without Sentinels nobody
     // does, and CLUSTER NODES lists all replicas.
     const recent = this.#redis.sentinels ? this.#inSyncMs.keys() : [];
-    const found = acknowledgedBy(written, following, candidates, recent);
     const inSync = [...following.replicas.keys()];
-    this.#waitFor = inSync.filter((address) => !found.spared.includes(address)).length;
-    return found;
-  }
-
-  /** The candidates by the Sentinels' last views, if these are recent enough. */
-  #recentView(primary: ServerAddress | undefined): Candidates | undefined {
-    const view = this.#view;
-    if (!view || view.of !== primary || performance.now() - view.atMs > viewMs) return undefined;
-    // A replica that was down then may be up again: a reused view excuses none as down.
-    return new Map(
-      [...view.candidates].map(([address, { eligible }]) => [address, { down: false, eligible }]),
-    );
-  }
-
-  /**
-   * The candidates as seen after the write, with the Sentinels' views; a string says why nothing
-   * counts. Without Sentinels the primary's own answers tell all that is known.
-   */
-  async #look({ nodes, primary }: Reading): Promise<Look | string> {
-    const { sentinels } = this.#redis;
-    if (!sentinels) {
-      const candidates = nodes === undefined ? new Map() : readNodes(nodes);
-      return candidates ? { candidates, views: [] } : "the server is no primary any more";
-    }
-    const atMs = performance.now();
-    const views = await sentinels.views();
-    const candidates = candidatesOf(views, sentinels.size, primary);
-    if (typeof candidates === "string") return candidates;
-    this.#view = { candidates, atMs, of: primary ?? "" };
-    return { candidates, views };
+    this.#waitFor = inSync.filter((address) => !candidates.get(address)?.spared).length;
+    return acknowledgedBy(written, following, candidates, recent);
   }
 
   /**
@@ -186,14 +161,11 @@ export class AllReplicas implements WriteConcern {
    * or it reports itself that it has been out of sync for longer than they take to discover that.
    */
   async #notLeftBehind(
-    { holders, lacking }: Acknowledged,
-    views: Look["views"],
+    { holders, lacking }: ReturnType<typeof acknowledgedBy>,
+    views: readonly SentinelView[],
   ): Promise<readonly ServerAddress[]> {
     if (holders.length === 0) return lacking;
-    const { sentinels } = this.#redis;
-    const left = lacking.filter(
-      (address) => !sentinels || !isOutranked(address, holders, views, sentinels.size),
-    );
+    const left = lacking.filter((address) => !isOutranked(address, holders, views));
     const behind = await Promise.all(left.map((address) => this.#isLeftBehind(address)));
     return left.filter((_, at) => behind[at] !== true);
   }
@@ -217,26 +189,13 @@ export class AllReplicas implements WriteConcern {
   }
 }
 
-interface Look {
-  readonly candidates: Candidates;
-  readonly views: readonly SentinelView[];
-}
-
-/** The id of the node of a cluster that answered. */
-function ownNode({ nodes = "" }: Reading): string | undefined {
-  return /^(\S+) \S+ \S*\bmyself\b/m.exec(nodes)?.[1];
-}
-
-function readingOf(answers: PipelineAnswers, primary: ServerAddress | undefined): Reading | Error {
-  const failed = answers.find(([error]) => error !== null);
-  if (failed?.[0]) return failed[0];
-  const [before, , after, nodes] = answers.map(([, answer]) => answer);
-  const [written, following] = [readRole(before), readRole(after)];
-  if (!written || !following) return new Error("the server is no primary any more");
-  return {
-    written: written.offset,
-    following,
-    nodes: nodes === undefined ? undefined : String(nodes),
-    primary,
-  };
+/** @throws Error if a command failed, or the server is no primary */
+function readingOf(answers: PipelineAnswers, primary: ServerAddress | undefined): Reading {
+  const [before, , after, nodes] = answers.map(([error, answer]) => {
+    if (error) throw error;
+    return answer;
+  });
+  const written = readRole(before).offset;
+  const node = nodes === undefined ? undefined : readNodes(String(nodes));
+  return { written, following: readRole(after), node, primary };
 }

@@ -1,9 +1,8 @@
 import type { ChainableCommander } from "ioredis";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
-import { addressOf } from "./connector.ts";
 import { within } from "./deadline.ts";
-import { connectionOf, isCluster } from "./link.ts";
+import { addressOf, connectionOf, isCluster } from "./link.ts";
 import { isUnknown, type Script } from "./script.ts";
 import {
   AllReplicas,
@@ -23,23 +22,18 @@ export interface WriterOptions {
   readonly minReplicas: MinReplicas;
 }
 
+/** A script that writes; all keys must share a slot. */
+type Write = readonly [script: Script, keys: readonly string[], args: readonly (string | Buffer)[]];
+
 /** Runs scripts that write, and resolves once enough servers hold what they wrote. */
 export interface Writer {
-  /** All keys must share a slot. @throws GatewayError UNAVAILABLE: the write may have happened. */
-  run(
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | Buffer)[],
-  ): Promise<unknown>;
+  /** @throws GatewayError UNAVAILABLE: the write may have happened. */
+  run(...write: Write): Promise<unknown>;
   /**
    * The same for writes that are of use even if too few servers hold them: then sets `missing`
    * instead of throwing.
    */
-  attempt(
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | Buffer)[],
-  ): Promise<Written>;
+  attempt(...write: Write): Promise<Written>;
 }
 
 /** A script's answer; `missing` says why too few servers hold what it wrote. */
@@ -56,26 +50,8 @@ const batchMs = replicasMs + 500;
 const writeMs = 2 * batchMs;
 const maxBatch = 128;
 
-/**
- * If replicas must hold the writes, they go over a dedicated connection: WAIT covers only the
- * writes of its own connection, and blocks every later command on it. Writes that arrive meanwhile
- * share the next WAIT.
- */
 export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
-  if (minReplicas === 0) return createClientWriter(redis.client);
-  const client = redis.dedicated();
-  const concern = () =>
-    minReplicas === "all" ? new AllReplicas(redis) : new SomeReplicas(minReplicas);
-  const batches = new Map<string, Batches>();
-  const attempt: Writer["attempt"] = (script, keys, args) => {
-    // In a cluster a pipeline can only hold writes of one slot.
-    const [slot = ""] = (isCluster(client) && /\{[^{}]*\}/.exec(keys[0] ?? "")) || [];
-    const ofSlot = batches.get(slot) ?? new Batches(client, concern());
-    batches.set(slot, ofSlot);
-    return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
-      throw storeAway(error, client);
-    });
-  };
+  const attempt = minReplicas === 0 ? unreplicated(redis) : replicated(redis, minReplicas);
   return {
     attempt,
     async run(...write) {
@@ -86,23 +62,37 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   };
 }
 
-/** A writer that does not wait for replicas. */
-function createClientWriter(client: RedisClient): Writer {
-  const run: Writer["run"] = (script, keys, args) =>
-    ask(client, () => script.run(client, keys, args));
-  return {
-    run,
-    attempt: (...write) => run(...write).then((answer) => ({ answer, missing: undefined })),
+/** Does not wait for replicas. */
+function unreplicated({ client }: RedisConnector): Writer["attempt"] {
+  return (script, keys, args) =>
+    ask(client, async () => ({
+      answer: await script.run(client, keys, args),
+      missing: undefined,
+    }));
+}
+
+/**
+ * If replicas must hold the writes, they go over a dedicated connection: WAIT covers only the
+ * writes of its own connection, and blocks every later command on it. Writes that arrive meanwhile
+ * share the next WAIT.
+ */
+function replicated(redis: RedisConnector, min: Exclude<MinReplicas, 0>): Writer["attempt"] {
+  const client = redis.dedicated();
+  const concern = () => (min === "all" ? new AllReplicas(redis) : new SomeReplicas(min));
+  const batches = new Map<string, Batches>();
+  return (...write) => {
+    // In a cluster a pipeline can only hold writes of one slot.
+    const [slot = ""] = (isCluster(client) && /\{[^{}]*\}/.exec(write[1][0] ?? "")) || [];
+    const ofSlot = batches.get(slot) ?? new Batches(client, concern());
+    batches.set(slot, ofSlot);
+    return within(writeMs, ofSlot.add(write)).catch((error: unknown) => {
+      throw storeAway(error, client);
+    });
   };
 }
 
-interface Write {
-  readonly script: Script;
-  readonly keys: readonly string[];
-  readonly args: readonly (string | Buffer)[];
-}
-
-interface Waiting extends Write {
+interface Waiting {
+  readonly write: Write;
   /** When its caller gives up, by `performance.now`. */
   readonly untilMs: number;
   readonly resolve: (written: Written) => void;
@@ -123,7 +113,7 @@ class Batches {
 
   add(write: Write): Promise<Written> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...write, untilMs: performance.now() + writeMs, resolve, reject });
+      this.#waiting.push({ write, untilMs: performance.now() + writeMs, resolve, reject });
       if (!this.#running) void this.#run();
     });
   }
@@ -152,11 +142,12 @@ class Batches {
    */
   async #send(batch: readonly Waiting[], { first }: { first: boolean }): Promise<Waiting[]> {
     const pipeline: ChainableCommander = this.#client.pipeline();
-    for (const { script, keys, args } of batch) {
+    for (const { write } of batch) {
+      const [script, keys, args] = write;
       script.queue(pipeline, keys, args, { asText: !first });
     }
     this.#concern.queue(pipeline, replicasMs);
-    const key = batch[0]?.keys[0] ?? "";
+    const key = batch[0]?.write[1][0] ?? "";
     let connection: ReturnType<typeof connectionOf>;
     const send = () => {
       // Not before: it may have to be opened first, and then leads to the primary of today.
@@ -164,10 +155,14 @@ class Batches {
       return pipeline.exec();
     };
     const answers = (await ask(this.#client, send, batchMs)) ?? [];
-    const missing = await this.#concern.missing(answers.slice(batch.length), {
+    const held = this.#concern.assertHeld(answers.slice(batch.length), {
       primary: addressOf(connection),
       again: (leftMs) => this.#again(key, connection, leftMs),
     });
+    const missing = await held.then(
+      () => undefined,
+      (error: Error) => error,
+    );
     let moved = false;
     const refused = batch.filter(({ resolve, reject }, at) => {
       const [error, answer] = answers[at] ?? [new Error("no answer")];

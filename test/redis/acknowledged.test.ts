@@ -3,7 +3,6 @@ import { EventEmitter } from "node:events";
 import { describe, it, type TestContext } from "node:test";
 import {
   acknowledgedBy,
-  type Candidate,
   candidatesOf,
   hasLongBeenOutOfSync,
   isOutranked,
@@ -11,7 +10,7 @@ import {
   readRole,
 } from "../../src/redis/acknowledged.ts";
 import type { RedisConnector } from "../../src/redis/connect.ts";
-import { noteAddress } from "../../src/redis/connector.ts";
+import { Link } from "../../src/redis/link.ts";
 import type { Script } from "../../src/redis/script.ts";
 import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts";
 import { AllReplicas, type PipelineAnswers } from "../../src/redis/write-concern.ts";
@@ -25,15 +24,15 @@ import { addReplica, moveSlot, ownerOf, startCluster } from "./cluster.ts";
 import { type SentinelSet, startSentinelSet } from "./sentinel.ts";
 import { withoutRedis } from "./server.ts";
 
-const up: Candidate = { down: false, eligible: true };
-const down: Candidate = { down: true, eligible: true };
+const up = { spared: false };
+const down = { spared: true };
 
 describe("a write must be held by every replica that could be promoted:", () => {
   const following = (replicas: Record<string, number>) => ({
     offset: 100,
     replicas: new Map(Object.entries(replicas)),
   });
-  const lacking = (replicas: Record<string, number>, candidates: Record<string, Candidate>) =>
+  const lacking = (replicas: Record<string, number>, candidates: Record<string, typeof up>) =>
     acknowledgedBy(100, following(replicas), new Map(Object.entries(candidates))).lacking;
 
   it("a replica in sync with a lower offset lacks it", () => {
@@ -50,7 +49,7 @@ describe("a write must be held by every replica that could be promoted:", () => 
 
   it("replicas that are down or never promoted need not hold it", () => {
     assert.deepEqual(lacking({ b: 100 }, { a: down, b: up }), []);
-    assert.deepEqual(lacking({ b: 100, c: 7 }, { b: up, c: { down: false, eligible: false } }), []);
+    assert.deepEqual(lacking({ b: 100, c: 7 }, { b: up, c: down }), []);
     assert.deepEqual(lacking({}, { a: down, b: down }), []);
   });
 
@@ -59,7 +58,7 @@ describe("a write must be held by every replica that could be promoted:", () => 
       offset: 100,
       replicas: new Map([["10.0.0.1:6379", 99]]),
     });
-    assert.equal(readRole(["slave", "10.0.0.1", 6379, "connected", 99]), undefined);
+    assert.throws(() => readRole(["slave", "10.0.0.1", 6379, "connected", 99]), /no primary/);
     const nodes = (mine: string) => `p 10.0.0.1:1@2 myself,${mine} - 0 0 1 connected 0-16383
 a 10.0.0.2:1@2,name slave p 0 0 1 connected
 b 10.0.0.3:1@2 slave,fail p 0 0 1 disconnected
@@ -68,15 +67,15 @@ d 10.0.0.5:1@2 slave,nofailover p 0 0 1 connected
 e 10.0.0.6:1@2 slave q 0 0 1 connected
 `;
     assert.deepEqual(
-      [...(readNodes(nodes("master")) ?? [])],
+      [...readNodes(nodes("master")).replicas],
       [
         ["10.0.0.2:1", up],
         ["10.0.0.3:1", down],
         ["10.0.0.4:1", up],
-        ["10.0.0.5:1", { down: false, eligible: false }],
+        ["10.0.0.5:1", down],
       ],
     );
-    assert.equal(readNodes(nodes("slave")), undefined);
+    assert.throws(() => readNodes(nodes("slave")), /no primary/);
     const info = (role: string, link: string, since: number, uptime = 5) =>
       `uptime_in_seconds:${uptime}\r\nrole:${role}\r\nmaster_link_status:${link}\r\nmaster_link_down_since_seconds:${since}\r\n`;
     assert.equal(hasLongBeenOutOfSync(info("slave", "down", 21)), true);
@@ -94,9 +93,13 @@ e 10.0.0.6:1@2 slave q 0 0 1 connected
       ...about,
     });
     const of = (views: SentinelView[]) => {
-      const told = candidatesOf(views, 3, "p");
-      return typeof told === "string" ? told : told.get("a");
+      try {
+        return candidatesOf(views, "p").get("a");
+      } catch (error) {
+        return String(error);
+      }
     };
+    assert.match(String(of([])), /0 of 1 Sentinels answer/);
     assert.deepEqual(of([view({}, true), view({}, true)]), down);
     assert.deepEqual(of([view({}, true), view(), view({}, true)]), up, "one can reach it");
     assert.match(String(of([view({}, true)])), /1 of 3 Sentinels answer/);
@@ -126,11 +129,11 @@ describe("a replica that is in sync need not hold a write", () => {
     ],
     ...about,
   });
-  const of = (...views: SentinelView[]) => isOutranked("a", ["b"], views, 3);
+  const of = (...views: SentinelView[]) => isOutranked("a", ["b"], views);
 
   it("if all Sentinels would promote another one that holds it", () => {
     assert.equal(of(seen(), seen(), seen()), true);
-    assert.equal(isOutranked("a", ["c"], [seen(), seen(), seen()], 3), false, "b holds nothing");
+    assert.equal(isOutranked("a", ["c"], [seen(), seen(), seen()]), false, "b holds nothing");
     assert.equal(of(seen(), seen()), false, "one says nothing");
     assert.equal(of(seen(), seen(), seen({}, 7, 7)), false, "one might take either");
     assert.equal(of(seen(), seen(), seen({}, 5, 7, true)), false, "one cannot reach b");
@@ -152,7 +155,7 @@ describe("with three Sentinels, a write", () => {
     const view = () => ({ ...told, epoch: 1, sentinels: 3, failingOver: false });
     const redis = {
       client: {},
-      sentinels: { size: 3, views: async () => Array.from({ length: told.answering }, view) },
+      sentinels: { views: async () => Array.from({ length: told.answering }, view) },
       server: () => ({
         connect: async () => assert.ok(told.info),
         info: async () => told.info,
@@ -173,7 +176,10 @@ describe("with three Sentinels, a write", () => {
         again = answers(100, inSync),
       ): Promise<string | undefined> {
         const asked = { primary: told.primary, again: async () => again };
-        return (await holders.missing(answers(100, inSync), asked))?.message;
+        return holders.assertHeld(answers(100, inSync), asked).then(
+          () => undefined,
+          ({ message }) => message,
+        );
       },
       answers,
     };
@@ -237,16 +243,16 @@ r 10.0.0.2:1@2 myself,master - 0 0 2 connected 0-16383
 `;
   const first = answers([["10.0.0.2", "1", "99"]], before);
   const told = (then: PipelineAnswers) =>
-    holders.missing(first, { primary: undefined, again: async () => then });
-  assert.match(`${await told(answers([], after))}`, /another node answers now/);
-  const caughtUp = answers([["10.0.0.2", "1", "100"]], before);
-  assert.equal(await told(caughtUp), undefined, "the control");
+    holders.assertHeld(first, { primary: undefined, again: async () => then });
+  await assert.rejects(told(answers([], after)), /another node answers now/);
+  // The control.
+  await told(answers([["10.0.0.2", "1", "100"]], before));
 });
 
 it("a write that waits for a connection is judged by the primary that it then goes to", async () => {
   const streams = ["p:1", "q:1"].map((address) => {
-    const stream = {};
-    noteAddress(stream, address);
+    const stream = Object.assign(new EventEmitter(), { bytesRead: 0 });
+    new Link().follow(stream, address);
     return stream;
   });
   const role = ["master", 100, []];
@@ -260,7 +266,7 @@ it("a write that waits for a connection is judged by the primary that it then go
   const view = { primary: "q:1", epoch: 2, sentinels: 1, failingOver: false, replicas: [] };
   const redis = {
     ...{ client, dedicated: () => client },
-    sentinels: { size: 1, views: async () => [view] },
+    sentinels: { views: async () => [view] },
   } as unknown as RedisConnector;
   const writer = createWriter({ redis, minReplicas: "all" });
   const written = writer.run({ queue() {} } as unknown as Script, ["key"], []);

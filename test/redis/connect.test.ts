@@ -246,6 +246,7 @@ async function startFake(t: TestContext) {
     [`*${texts.length}`, ...texts.flatMap((text) => [`$${text.length}`, text]), ""].join("\r\n");
   const answerTo = (command: string) => {
     const { port, epoch, next } = told;
+    if (/REPLICAS/i.test(command)) return array();
     if (!/MASTER/i.test(command)) return "+OK\r\n";
     Object.assign(told, next);
     if (/GET-MASTER-ADDR/i.test(command)) return array("10.0.0.1", port);
@@ -263,14 +264,13 @@ async function startFake(t: TestContext) {
 }
 
 /** Such a Sentinel, and the list of the primaries that were moved to. */
-async function startSentinel(t: TestContext, anewMs?: number) {
+async function startSentinel(t: TestContext) {
   const { told, address } = await startFake(t);
   const moves: string[] = [];
   const sentinels = new Sentinels({
     addresses: [address],
     name: "payments",
     onPrimary: (primary) => moves.push(primary),
-    ...(anewMs !== undefined && { anewMs }),
   });
   t.after(() => sentinels.close());
   const primaryAt = (epoch: number, port: string) => {
@@ -278,6 +278,19 @@ async function startSentinel(t: TestContext, anewMs?: number) {
     return sentinels.primary();
   };
   return { told, moves, sentinels, primaryAt };
+}
+
+/** After so long Sentinels that say otherwise are believed. */
+const anewMs = 10_000;
+
+/** Sets the clock by which they are believed ahead. */
+function clockOf(t: TestContext) {
+  const now = performance.now.bind(performance);
+  let aheadMs = 0;
+  t.mock.method(performance, "now", () => now() + aheadMs);
+  return (ms: number) => {
+    aheadMs += ms;
+  };
 }
 
 test("an answer of an older epoch does not bring back a primary that was replaced", async (t) => {
@@ -289,13 +302,16 @@ test("an answer of an older epoch does not bring back a primary that was replace
 });
 
 test("Sentinels that were set up anew, and count from the start, are believed after a while", async (t) => {
-  const { moves, sentinels, primaryAt } = await startSentinel(t, 1_000);
+  const pass = clockOf(t);
+  const { moves, sentinels, primaryAt } = await startSentinel(t);
   assert.equal(await primaryAt(7, "2"), "10.0.0.1:2");
   assert.equal(await primaryAt(1, "1"), "10.0.0.1:2");
   assert.equal(await primaryAt(7, "2"), "10.0.0.1:2");
   assert.equal(await primaryAt(1, "3"), "10.0.0.1:2");
+  pass(anewMs);
   await until(async () => (await sentinels.primary()) === "10.0.0.1:3");
   assert.equal(await primaryAt(1, "4"), "10.0.0.1:3", "of the same epoch");
+  pass(anewMs);
   await until(async () => (await sentinels.primary()) === "10.0.0.1:4");
   assert.equal(await primaryAt(2, "5"), "10.0.0.1:5");
   assert.deepEqual(moves, ["10.0.0.1:3", "10.0.0.1:4", "10.0.0.1:5"]);
@@ -314,11 +330,11 @@ test("a connection that was opened during a failover is not used, though the old
 });
 
 test("of answers with one epoch that of most Sentinels is believed", async (t) => {
+  const pass = clockOf(t);
   const fakes = await Promise.all([startFake(t), startFake(t), startFake(t)]);
   const sentinels = new Sentinels({
     addresses: fakes.map(({ address }) => address),
     name: "payments",
-    anewMs: 1_000,
   });
   t.after(() => sentinels.close());
   const [wrong, ...others] = fakes.map(({ told }) => told);
@@ -327,6 +343,8 @@ test("of answers with one epoch that of most Sentinels is believed", async (t) =
   for (const told of others) told.lateMs = 5;
   assert.equal(await sentinels.primary(), "10.0.0.1:1");
   for (const told of others) told.port = "2";
+  assert.equal(await sentinels.primary(), "10.0.0.1:1");
+  pass(anewMs);
   await until(async () => (await sentinels.primary()) === "10.0.0.1:2");
 });
 

@@ -597,8 +597,8 @@ export const redisDefects = defectsIn({
   },
   "redis/acknowledged.ts": {
     "a replica that could be promoted need not hold a write": {
-      line: "(address) => !holders.includes(address) && !spared.includes(address),",
-      instead: "() => spared.length > all.size,",
+      line: "(address) => !holders.includes(address) && !candidates.get(address)?.spared,",
+      instead: "() => holders.length > all.size,",
       brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
       shownBy: "nothing reaches a replica that takes over",
     },

@@ -1,7 +1,6 @@
 import { EventEmitter } from "node:events";
 import type { Redis } from "ioredis";
 import type { RedisClient, RedisConnector } from "../../../src/redis/connect.ts";
-import { noteAddress } from "../../../src/redis/connector.ts";
 import { Link } from "../../../src/redis/link.ts";
 import type { Sentinels } from "../../../src/redis/sentinels.ts";
 import type { Lane, StoreNetwork } from "../network.ts";
@@ -37,9 +36,8 @@ function sentinelsOf({
   network,
   scheduler,
   process,
-}: ClientOptions): Pick<Sentinels, "size" | "views"> {
+}: ClientOptions): Pick<Sentinels, "views"> {
   return {
-    size: sentinelCount,
     async views() {
       const all = Array.from({ length: sentinelCount }, (_, at) => at);
       const heard = all.filter(() => !network.troubleOf(process));
@@ -209,7 +207,6 @@ class SimulatedClient extends EventEmitter implements Subscriber {
         const stream = new SimulatedStream();
         const { address } = this.#options.server;
         this.stream = stream;
-        noteAddress(stream, address);
         this.#link.follow(stream, address);
         stream.emit("connect");
         this.#lane = { thereMs: 0, backMs: 0 };

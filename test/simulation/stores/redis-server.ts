@@ -1,4 +1,5 @@
-import type { SentinelView, ServerAddress } from "../../../src/redis/sentinels.ts";
+import type { ServerAddress } from "../../../src/redis/link.ts";
+import type { SentinelView } from "../../../src/redis/sentinels.ts";
 import type { Replication } from "../plan.ts";
 import { epochMs, type Scheduler } from "../scheduler.ts";
 import { type Answer, type Command, refill, run, shaOf } from "./real-redis.ts";
