@@ -120,7 +120,6 @@ export function connectRedis(
         ...hostAndPort(address),
         lazyConnect: true,
         enableReadyCheck: false,
-        retryStrategy: () => null,
       });
       one.on("error", onError);
       return one;
@@ -156,11 +155,11 @@ const reconnectMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 50
 
 function clientOf(nodes: readonly string[], server: ServerOptions): RedisClient {
   const [one, ...others] = nodes;
-  if (one === undefined) return new Redis({ ...server, retryStrategy: reconnectMs });
-  if (others.length === 0) return new Redis(one, { ...server, retryStrategy: reconnectMs });
+  if (one === undefined) return new Redis(server);
+  if (others.length === 0) return new Redis(one, server);
   return new Cluster([one, ...others], {
     enableOfflineQueue: false,
-    clusterRetryStrategy: reconnectMs,
+    clusterRetryStrategy: () => null,
     retryDelayOnFailover: 50,
     retryDelayOnClusterDown: 50,
     retryDelayOnTryAgain: 50,

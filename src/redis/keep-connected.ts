@@ -4,9 +4,9 @@ import type { Cluster, Redis } from "ioredis";
 const stuckMs = 10_000;
 
 /**
- * Opens a client's connection again until its owner calls `disconnect()`: the driver gives up in
- * some cases, as when a connection ends while its Sentinels are being asked. `pauseMs` gives the
- * pause before each try.
+ * Opens a client's connection again until its owner calls `disconnect()`; `pauseMs` gives the pause
+ * before each try. The driver's own retries stay off, since it gives them up in some cases, as when a
+ * connection ends while its Sentinels are being asked.
  */
 export function keepConnected(
   client: Redis | Cluster,
@@ -14,38 +14,36 @@ export function keepConnected(
   onReleased: () => void = () => {},
 ): void {
   let tries = 0;
-  let released = false;
   let timer: NodeJS.Timeout | undefined;
+  const lookIn = (ms: number, look: () => void) => {
+    clearTimeout(timer);
+    timer = setTimeout(look, ms).unref();
+  };
+  const connectAgain = () =>
+    lookIn(pauseMs(++tries), () => {
+      // `connect` rejects during another try; the events report how this one ends.
+      client.connect().catch(() => {});
+      endIfStuck();
+    });
+  /** Ends a try that neither succeeds nor fails. */
+  const endIfStuck = () =>
+    lookIn(stuckMs, () => {
+      disconnect(true);
+      connectAgain();
+    });
   const disconnect = client.disconnect.bind(client);
   client.disconnect = (reconnect = false) => {
     if (!reconnect) {
-      released = true;
       clearTimeout(timer);
+      client.off("end", connectAgain);
       onReleased();
     }
     disconnect(reconnect);
   };
-
-  /** After so long, opens the connection, or ends a try that neither succeeds nor fails. */
-  function lookIn(ms: number, { isTried }: { readonly isTried: boolean }): void {
-    clearTimeout(timer);
-    if (released) return;
-    timer = setTimeout(() => {
-      if (client.status === "ready") return;
-      if (isTried) disconnect(true);
-      // `connect` rejects during another try; the events report how this one ends.
-      else client.connect().catch(() => {});
-      lookIn(isTried ? pauseMs(++tries) : stuckMs, { isTried: !isTried });
-    }, ms).unref();
-  }
-
   client.on("ready", () => {
     tries = 0;
     clearTimeout(timer);
   });
-  client.on("close", () => lookIn(stuckMs, { isTried: true }));
-  client.on("end", () => {
-    if (!released) lookIn(pauseMs(++tries), { isTried: false });
-  });
-  lookIn(stuckMs, { isTried: true });
+  client.on("end", connectAgain);
+  endIfStuck();
 }

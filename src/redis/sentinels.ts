@@ -199,13 +199,14 @@ export class Sentinels {
 /** Longest wait for a connection to close, in milliseconds: its peer may be frozen. */
 export const disconnectMs = 200;
 
-/** The options of all connections, to Sentinels and to servers. */
+/** The options of all connections, to Sentinels and to servers: see `keepConnected`. */
 export const connectionOptions = {
   connectTimeout: 1_000,
   disconnectTimeout: disconnectMs,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
+  retryStrategy: () => null,
   noDelay: true,
   keepAlive: 10_000,
   // Closes a connection that died silently; longer than any answer may take.
@@ -214,7 +215,7 @@ export const connectionOptions = {
 
 const sentinelOptions = {
   ...connectionOptions,
-  ...{ protocol: 2, enableReadyCheck: false, retryStrategy: reconnectMs },
+  ...{ protocol: 2, enableReadyCheck: false },
 } satisfies RedisOptions;
 
 /** Splits `host:port`; the host may be an IPv6 address. */
