@@ -34,40 +34,28 @@ const placeInVariable = /^Variable "\$\w{1,200}" has invalid value(?: at [.\w[\]
 /** Names in the schema are short; a field name that the caller made up may fill the document. */
 const maxMessageLength = 1_000;
 
-/**
- * Phrases are found by plain search: a caller chooses the quoted text, and could choose a long one
- * on which a regular expression is slow.
- */
+/** A syntax error quotes a part of the document behind these. */
+const quotedSyntax = /, found |"/;
+
+/** What introduces a value in the other messages, and what ends the message in its place. */
+const quotes: readonly (readonly [introduction: RegExp, ending: string])[] = [
+  [/ value: /, " value."],
+  [/\? Found: /, "?"],
+  [/[,;.] [Ff]ound: /, "."],
+  // A name of another form, or a longer one, is misplaced data rather than a misspelt field.
+  [/ not to include unknown field "(?![A-Za-z_]\w{0,63}")/, " not to include unknown fields."],
+];
+
 function withoutQuote(message: string): string {
-  if (message.startsWith(syntaxError)) return message.slice(0, firstOf(message, [", found ", '"']));
+  if (message.startsWith(syntaxError)) return message.split(quotedSyntax, 1)[0] ?? "";
   if (message.startsWith("Value ")) {
     const at = message.lastIndexOf(" does not exist in ");
     if (at >= 0) return `The value${message.slice(at)}`;
   }
-  const value = firstOf(message, [" value: "]);
-  const asked = firstOf(message, ["? Found: "]);
-  const found = firstOf(message, [", found: ", ". Found: ", "; found: "]);
-  const strange = strangeField(message);
-  const end = Math.min(value, asked, found, strange);
-  if (end === message.length) return message;
-  if (end === strange) return `${message.slice(0, end)} not to include unknown fields.`;
-  return message.slice(0, end) + (end === value ? " value." : end === asked ? "?" : ".");
-}
-
-/** Index of the first of these phrases in a text; the text's length if there is none. */
-function firstOf(text: string, phrases: readonly string[]): number {
-  const positions = phrases.map((phrase) => text.indexOf(phrase)).filter((at) => at >= 0);
-  return Math.min(text.length, ...positions);
-}
-
-/**
- * Where a message begins to quote an unknown field that is not a GraphQL name of at most 64
- * characters: such a name is misplaced data rather than a misspelt field. The message's length if
- * it quotes none.
- */
-function strangeField(message: string): number {
-  const phrase = ' not to include unknown field "';
-  const at = firstOf(message, [phrase]);
-  const name = message.slice(at + phrase.length).slice(0, 65);
-  return at === message.length || /^[A-Za-z_]\w*"/.test(name) ? message.length : at;
+  let [end, ending] = [message.length, ""];
+  for (const [introduction, itsEnding] of quotes) {
+    const at = message.search(introduction);
+    if (at >= 0 && at < end) [end, ending] = [at, itsEnding];
+  }
+  return message.slice(0, end) + ending;
 }
