@@ -10,13 +10,8 @@ export interface TrustedDocumentsOptions {
   readonly only: boolean;
 }
 
-/** How a request names its document. */
-export interface DocumentParams {
-  readonly query?: unknown;
-  readonly documentId?: unknown;
-  /** Apollo's and urql's form: `{persistedQuery: {sha256Hash}}`. */
-  readonly extensions?: unknown;
-}
+/** How a request names its document, by parameters whose types are not known. */
+type DocumentParams = Readonly<Partial<Record<"query" | "documentId" | "extensions", unknown>>>;
 
 /**
  * Finds the document of a request: by `documentId`, by `extensions.persistedQuery.sha256Hash`, or
@@ -36,7 +31,9 @@ export function createDocumentOf(
   for (const [id, text] of documents) checkDocument(schema, id, text);
 
   return ({ query, documentId, extensions }) => {
-    const id = typeof documentId === "string" ? documentId : hashOf(extensions);
+    // Apollo's and urql's form of an id.
+    const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { sha256Hash?: unknown } };
+    const id = [documentId, persistedQuery?.sha256Hash].find((one) => typeof one === "string");
     const known = id === undefined ? undefined : byId.get(bare(id));
     if (known !== undefined) return known;
     const text = typeof query === "string" && query !== "" ? query : undefined;
@@ -56,12 +53,6 @@ export function createDocumentOf(
 
 function bare(id: string): string {
   return id.replace(/^sha256:/, "");
-}
-
-function hashOf(extensions: unknown): string | undefined {
-  const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { sha256Hash?: unknown } };
-  const hash = persistedQuery?.sha256Hash;
-  return typeof hash === "string" ? hash : undefined;
 }
 
 function checkDocument(schema: GraphQLSchema, id: string, text: string): void {
