@@ -70,15 +70,6 @@ export class Heartbeats {
   }
 }
 
-/** A heartbeat after each silence of its own interval, by a timer of its own. */
-export function ownHeartbeat(
-  intervalMs: number,
-  beat: () => void,
-): Pick<Heartbeat, "spoke" | "stop"> {
-  const timer = setInterval(beat, intervalMs);
-  return { spoke: () => void timer.refresh(), stop: () => clearInterval(timer) };
-}
-
 /** Checks of each stream in an interval. A stream that sent nothing since its last check beats. */
 const roundsInSilence = 2;
 const leastTickMs = 50;

@@ -2,7 +2,6 @@ import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { Call } from "../../core/core.ts";
 import { errorOfAbort } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
-import { ownHeartbeat } from "../../live/heartbeats.ts";
 import type { ServiceCall } from "../methods.ts";
 
 /**
@@ -22,19 +21,19 @@ export async function* eventStream(
   const { beat, push } = call;
   const intervalMs = heartbeatMsOf(asked);
   // The core refuses any other interval.
-  const beats = beat && intervalMs > 0 ? ownHeartbeat(intervalMs, beat) : undefined;
+  const silence = beat && intervalMs > 0 ? setInterval(beat, intervalMs) : undefined;
   const pushed = (event: Event) => {
     const isTaken = push?.(event) ?? false;
-    if (isTaken) beats?.spoke();
+    if (isTaken) silence?.refresh();
     return isTaken;
   };
   try {
     for await (const event of open({ ...call, push: push && pushed })) {
-      beats?.spoke();
+      silence?.refresh();
       yield { event };
     }
   } finally {
-    beats?.stop();
+    clearInterval(silence);
   }
   if (call.signal.aborted) throw errorOfAbort(call.signal);
 }
