@@ -9,6 +9,7 @@ import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
 import { ofAccount } from "../errors.ts";
+import { schema } from "../graphql/schema/schema.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { createAdmission } from "../net/admission.ts";
@@ -205,10 +206,8 @@ function createEdges(
     corsOrigins: config.corsOrigins,
     introspection: config.graphqlIntrospection,
     heartbeatMs: config.heartbeatMs,
-    ...(config.graphqlSubgraph && {
-      schema: createSubgraphSchema(new Set(config.accounts.keys())),
-    }),
-    ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
+    schema: config.graphqlSubgraph ? createSubgraphSchema(new Set(config.accounts.keys())) : schema,
+    trustedDocuments: config.trustedDocuments,
   });
   const callbacks = createCallbackHandler({
     accounts: config.accounts,

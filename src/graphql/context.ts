@@ -20,13 +20,26 @@ export function createContext(core: Core, caller: Caller, operation: Operation):
   return { operation, core, call, loaders: new Loaders(core, call) };
 }
 
-/** Opens a stream in the core. */
-export type OpenStream = (core: Core, call: Call) => AsyncIterable<Event>;
+/** Opens a stream in the core, behind a cursor if there is one. */
+export type OpenStream = (
+  core: Core,
+  call: Call,
+  after: string | undefined,
+) => AsyncIterable<Event>;
 
-/** Makes the operation a live stream, which has no deadline. It is opened when it is first read. */
-export function createLive({ core, call, operation }: Context, open: OpenStream): Live {
+/**
+ * Makes the operation a live stream, which has no deadline. It is opened when it is first read.
+ * @param after where it starts, unless the header `Last-Event-ID` says
+ */
+export function createLive(
+  { core, call, operation }: Context,
+  after: string | null | undefined,
+  open: OpenStream,
+): Live {
   operation.liftDeadline();
-  operation.live = new Live(call, operation.request.lastEventId, (call) => open(core, call));
+  const { lastEventId } = operation.request;
+  const start = lastEventId ?? after ?? undefined;
+  operation.live = new Live(call, lastEventId, (call) => open(core, call, start));
   return operation.live;
 }
 

@@ -81,8 +81,7 @@ export function createErrorFormatter(
     if (cause instanceof RequestError) return cause;
     if (cause instanceof GraphQLError) return withoutValues(cause, located ?? cause);
     log.error({ err: cause }, "unexpected error: answered as INTERNAL_SERVER_ERROR");
-    const masked = new GatewayError("INTERNAL", "internal error");
-    return fromGateway(masked, located, spelling, acceptLanguage);
+    return fromGateway(unexpected, located, spelling, acceptLanguage);
   };
 }
 
@@ -131,7 +130,7 @@ function fromGateway(
   const reason = reasonOf(error)?.reason;
   const fields = error.details.fields && spelled(error.details.fields, spelling);
   const seconds = retryAfterSeconds(error);
-  const http = reason === overloadedReason ? httpOfOverload : httpOf(mapped, seconds);
+  const { retryable: _, ...http } = headOf(error);
   // What is undefined is left out of JSON.
   return new GraphQLError(fields ? messageOf(error, fields) : error.message, {
     nodes: located?.nodes,
@@ -151,20 +150,21 @@ function fromGateway(
   });
 }
 
-/** Overload is 503, as HTTP proxies and clients expect; 429 is for the account's rate budget. */
-export const httpOfOverload = { status: 503, headers: { "retry-after": "1" } };
-
-/** The status and the headers of a response that an error fails as a whole. */
-export function httpOf(
-  { status }: Pick<Mapping, "status">,
-  retryAfter: number | undefined,
-): { readonly status: number; readonly headers?: Readonly<Record<string, string>> } {
-  const headers = {
+/** The head of a response that an error fails as a whole, and whether a retry may succeed. */
+export function headOf(error: unknown) {
+  const { code, details } = error instanceof GatewayError ? error : unexpected;
+  const { status, retryable } = mappings[code];
+  const seconds = retryAfterSeconds(error);
+  const headers: Readonly<Record<string, string>> = {
     ...(status === 401 && { "www-authenticate": "Bearer" }),
-    ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+    ...(seconds !== undefined && { "retry-after": String(seconds) }),
   };
-  return { status, ...(Object.keys(headers).length > 0 && { headers }) };
+  // Overload is 503, as HTTP proxies and clients expect; 429 is for the account's rate budget.
+  return { status: details.reason === overloadedReason ? 503 : status, headers, retryable };
 }
+
+/** What stands for an error that is masked. */
+const unexpected = new GatewayError("INTERNAL", "internal error");
 
 /** The payments service's Error object. */
 function upstreamExtension(error: UpstreamError) {

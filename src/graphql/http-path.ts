@@ -1,26 +1,28 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { ExecutionResult } from "graphql";
 import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
+import { replayedHeader } from "../core/idempotency.ts";
 import type { Body } from "../net/intake.ts";
-import { createContext } from "./context.ts";
+import { rateLimitHeaders } from "../ratelimit/headers.ts";
+import { callOf, createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { errorsOf } from "./errors.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
-import { type Begun, recordError } from "./operations.ts";
+import { type Begun, beginOperation, recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
-import { type Answer, beginStream, resultAsEvents } from "./transport/event-stream.ts";
+import type { Answer } from "./transport/answer.ts";
+import { beginStream, resultAsEvents } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
 import { graphqlEvents } from "./transport/stream-format.ts";
 
 /**
  * GraphQL over HTTP: queries and mutations by POST (queries by GET too), and subscriptions whose
- * client accepts one of the stream formats. What its steps run are the same `Operations` that serve
- * a WebSocket.
+ * client accepts one of the stream formats.
  */
 export function createHttpPath(edge: Edge) {
-  const { core, corsOrigins, operations, formatError, production } = edge;
+  const { core, corsOrigins, documents, formatError, production } = edge;
 
   async function resultOf(
     request: IncomingMessage,
@@ -35,14 +37,10 @@ export function createHttpPath(edge: Edge) {
     // Before any other work.
     refuseForeignPage(headers, corsOrigins);
     // Before the body is read: a request without credentials costs nothing more.
-    try {
-      operation.caller = await operation.request.authenticate();
-    } catch (error) {
-      return { errors: [formatError(error, operation.request.acceptLanguage)] };
-    }
+    operation.caller = await operation.request.authenticate();
     const { slot, accepted } = operation.request;
     const { query, variables, operationName } = await paramsOf(request, body, slot, edge);
-    const prepared = operations.find(query, operationName);
+    const prepared = documents.find(query, operationName);
     const { type } = prepared;
     if (type === "mutation" && method === "GET") {
       throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
@@ -52,33 +50,47 @@ export function createHttpPath(edge: Edge) {
         "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
       throw new RequestError(message, "BAD_REQUEST", { status: 406 });
     }
-    return operations.begin(prepared, variables, createContext(core, operation.caller, operation));
+    const context = createContext(core, operation.caller, operation);
+    return beginOperation(edge, prepared, variables, context);
+  }
+
+  /** Headers for what is known only after the operation. */
+  function headersAfter(operation: Operation): OutgoingHttpHeaders {
+    const { caller, isReplay, movesMoney, retryAfterSeconds } = operation;
+    return {
+      ...(isReplay && { [replayedHeader]: "true" }),
+      ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
+      ...(caller && rateLimitHeaders(core.rateLimit(callOf(caller, operation)), movesMoney)),
+    };
   }
 
   return async (request: IncomingMessage, body: Body, operation: Operation): Promise<Answer> => {
     const { method, headers } = request;
-    if (method === "OPTIONS") {
+    const isPage = !production && method === "GET" && headers.accept?.includes("text/html");
+    if (isPage || method === "OPTIONS") {
+      body.discard();
+      if (isPage) return pageAnswer();
       return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
-    }
-    if (!production && method === "GET" && headers.accept?.includes("text/html")) {
-      return { status: 200, headers: { "content-type": "text/html" }, body: await renderPage() };
     }
     let result: Begun;
     try {
       result = await resultOf(request, body, operation);
     } catch (error) {
-      result = { errors: errorsOf(error, formatError) };
+      const { acceptLanguage } = operation.request;
+      result = { errors: errorsOf(error, formatError, acceptLanguage) };
     }
+    body.discard();
     recordError(operation, result);
     const accepted = operation.request.accepted!;
-    if (!("live" in result)) {
-      return accepted.onlyEvents
-        ? resultAsEvents(result, method)
-        : encode(result, accepted.resultType);
+    if ("live" in result) {
+      const format = accepted.streamFormat ?? graphqlEvents;
+      const reconnects = method === "GET" && format === graphqlEvents;
+      return beginStream({ ...result, format, reconnects });
     }
-    const format = accepted.streamFormat ?? graphqlEvents;
-    const reconnects = method === "GET" && format === graphqlEvents;
-    return beginStream({ ...result, format, reconnects });
+    const answer = accepted.onlyEvents
+      ? resultAsEvents(result, method)
+      : encode(result, accepted.resultType);
+    return { ...answer, headers: { ...headersAfter(operation), ...answer.headers } };
   };
 }
 
@@ -90,14 +102,15 @@ function notAllowed(message: string, allow: string): RequestError {
  * GraphiQL with its scripts in the page, so that a browser fetches nothing from elsewhere. The
  * scripts are megabytes, and are loaded when GraphiQL is first opened.
  */
-async function renderPage(): Promise<string> {
+async function pageAnswer(): Promise<Answer> {
   const { renderGraphiQL } = await import("@graphql-yoga/render-graphiql");
   const options: GraphiQLOptions = {
     title: "Payments",
     subscriptionsProtocol: "SSE",
     defaultTabs: [...firstDocuments],
   };
-  return renderGraphiQL(options);
+  const headers = { "content-type": "text/html" };
+  return { status: 200, headers, body: renderGraphiQL(options) };
 }
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../auth/caller.ts";
-import type { Member, UnderWay } from "../collections/under-way.ts";
+import type { Member } from "../collections/under-way.ts";
 import type { KindName } from "../model/kinds.ts";
 import type { Slot } from "../net/admission.ts";
-import type { Logger, Report } from "../report.ts";
-import { type Attributes, knownMethodOf } from "../telemetry/tracing/attributes.ts";
+import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import type { Edge } from "./edge.ts";
 import { codeOf, retryAfterSeconds } from "./errors.ts";
 import type { Live } from "./live.ts";
 import type { Accepted } from "./transport/accept.ts";
@@ -14,12 +14,11 @@ import type { Accepted } from "./transport/accept.ts";
 export interface OperationRequest {
   /** Identifies its log records; the client receives it. */
   readonly requestId: string;
-  readonly connection: "http" | "websocket";
   /** Set if it is a plain watch of `/watch`, with what its path names. Default: one of GraphQL. */
   readonly watch?: { readonly kind: KindName | undefined };
   /** What its client takes, by HTTP. */
   readonly accepted?: Accepted;
-  /** Transport of a stream. */
+  /** Transport of a stream. What came by WebSocket is answered by it. */
   readonly streamsBy: "sse" | "multipart" | "websocket";
   readonly span: Span;
   /** The operation's slot among the calls in flight. */
@@ -58,7 +57,7 @@ export class Operation {
   retryAfterSeconds: number | undefined = undefined;
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
-  readonly #edge: OperationEdge;
+  readonly #edge: Edge;
   readonly #controller = new AbortController();
   readonly #member: Member<AbortController>;
   readonly #timer: NodeJS.Timeout;
@@ -69,7 +68,7 @@ export class Operation {
   readonly #externalIds: string[] = [];
   #isOver = false;
 
-  constructor(edge: OperationEdge, request: OperationRequest) {
+  constructor(edge: Edge, request: OperationRequest) {
     this.request = request;
     this.deadlineMs = Date.now() + edge.timeoutMs;
     this.#edge = edge;
@@ -87,8 +86,8 @@ export class Operation {
   /** Starts the record. Not called for a CORS preflight, which is not an operation. */
   begin(): void {
     this.#startedMs = performance.now();
-    const { watch, connection } = this.request;
-    if (!watch) this.#edge.report("graphqlBegan", { connection });
+    const connection = this.#connection;
+    if (!this.request.watch) this.#edge.report("graphqlBegan", { connection });
   }
 
   /** Records the type and the root fields. Field names come from the schema, so labels stay few. */
@@ -148,9 +147,14 @@ export class Operation {
     if (!isWhole) this.#controller.abort();
   }
 
+  get #connection(): "http" | "websocket" {
+    return this.request.streamsBy === "websocket" ? "websocket" : "http";
+  }
+
   #report(): void {
     if (this.#startedMs === undefined) return;
-    const { span, requestId, connection, streamsBy, watch } = this.request;
+    const { span, requestId, streamsBy, watch } = this.request;
+    const connection = this.#connection;
     const durationMs = performance.now() - this.#startedMs;
     const [type, field, code] = [this.#type, this.#field, this.#code];
     const transport = watch || type === "subscription" ? streamsBy : connection;
@@ -178,14 +182,6 @@ export class Operation {
   }
 }
 
-/** What it needs of the edge. */
-interface OperationEdge {
-  readonly log: Pick<Logger, "info" | "error">;
-  readonly report: Report;
-  readonly timeoutMs: number;
-  readonly underWay: UnderWay<AbortController>;
-}
-
 const maxFields = 5;
 const maxExternalIds = 5;
 
@@ -202,35 +198,23 @@ const serverFailures: ReadonlySet<string> = new Set([
   "DEADLINE_EXCEEDED",
 ]);
 
-/** Starts the span of an operation. */
-export function startOperationSpan(tracing: Tracing, request: IncomingMessage): Span {
-  const address = { "http.route": "/graphql", "url.path": "/graphql" };
-  return startHttpSpan(tracing, request, "GraphQL Operation", address);
-}
-
-/** Starts the span of a plain watch. @param resource in the path; undefined for an unknown path */
-export function startWatchSpan(
-  tracing: Tracing,
-  request: IncomingMessage,
-  resource: string | undefined,
-): Span {
-  const route = resource && `/watch/${resource}/{external_id}`;
-  const name = [knownMethodOf(request.method ?? "") ?? "HTTP", route].filter(Boolean).join(" ");
-  return startHttpSpan(tracing, request, name, { "http.route": route });
-}
-
-/** Starts the span of a request, below the span that its headers name. */
-function startHttpSpan(
+/**
+ * Starts the span of a request, below the span that its headers name.
+ * @param route of its path; undefined for a path below `/watch` that is none
+ */
+export function startSpan(
   tracing: Tracing,
   { method = "GET", headers, httpVersion }: IncomingMessage,
-  name: string,
-  address: Attributes,
+  route: string | undefined,
 ): Span {
-  return tracing.start(name, {
+  const isGraphql = route === "/graphql";
+  const ofWatch = () => [knownMethodOf(method) ?? "HTTP", route].filter(Boolean).join(" ");
+  return tracing.start(isGraphql ? "GraphQL Operation" : ofWatch(), {
     kind: "server",
     parent: (name) => headers[name]?.toString(),
     attributes: () => ({
-      ...address,
+      "http.route": route,
+      ...(isGraphql && { "url.path": route }),
       "http.request.method": knownMethodOf(method) ?? "_OTHER",
       "url.scheme": "http",
       "network.protocol.name": "http",

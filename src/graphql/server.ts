@@ -1,29 +1,20 @@
-import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { inAccount } from "../auth/identify.ts";
-import { replayedHeader } from "../core/idempotency.ts";
 import type { GatewayError } from "../errors.ts";
 import { kinds } from "../model/kinds.ts";
 import type { Slot } from "../net/admission.ts";
-import type { Body } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
-import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { Span } from "../telemetry/tracing/tracing.ts";
-import { callOf } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
 import { createEdge, type EdgeOptions } from "./edge.ts";
 import { createHttpPath } from "./http-path.ts";
-import {
-  Operation,
-  type OperationRequest,
-  startOperationSpan,
-  startWatchSpan,
-} from "./operation.ts";
+import { Operation, type OperationRequest, startSpan } from "./operation.ts";
+import { createRefusal, kindOf } from "./overload.ts";
 import { acceptedOf } from "./transport/accept.ts";
-import type { Answer } from "./transport/event-stream.ts";
+import { type Answer, sendAnswer } from "./transport/answer.ts";
 import { answerHeaders } from "./transport/headers.ts";
-import { sendAnswer } from "./transport/send.ts";
 import { multipartResults } from "./transport/stream-format.ts";
 import { createWatchPath, watchedBy } from "./transport/watch.ts";
 import { serveWebSockets } from "./transport/websocket.ts";
@@ -37,25 +28,22 @@ export type GraphqlServer = ReturnType<typeof createGraphqlServer>;
  */
 export function createGraphqlServer(options: EdgeOptions) {
   const edge = createEdge(options);
-  const { core, identify, log, tracing, corsOrigins, overload, intake, onCut } = edge;
+  const { identify, log, tracing, corsOrigins, admission, intake, onCut, onRefused } = edge;
   const answerHttp = createHttpPath(edge);
-  const watch = createWatchPath(edge);
+  const answerWatch = createWatchPath(edge);
+  const refusal = createRefusal(edge.formatError);
 
   /** Answers a request by what `respond` makes of it, and records the operation. */
-  async function answer(
-    { request, response, watch, respond }: Exchange,
-    span: Span,
-    slot: Slot,
-  ): Promise<void> {
+  async function answer(exchange: Exchange, span: Span, slot: Slot): Promise<void> {
+    const { request, response, watch, respond } = exchange;
     const { headers: sent, method } = request;
     const requestId = requestIdOf(sent[requestIdHeader]?.toString());
     const accepted = acceptedOf(sent.accept);
     const inParts = !watch && accepted.streamFormat === multipartResults;
     const credentials = credentialsOf(request);
     const operation = new Operation(edge, {
-      ...{ requestId, connection: "http", span, slot },
+      ...{ requestId, span, slot, accepted, streamsBy: inParts ? "multipart" : "sse" },
       ...(watch && { watch }),
-      ...{ accepted, streamsBy: inParts ? "multipart" : "sse" },
       idempotencyKey: sent["idempotency-key"]?.toString(),
       isGet: method === "GET",
       lastEventId: sent["last-event-id"]?.toString() || undefined,
@@ -78,42 +66,41 @@ export function createGraphqlServer(options: EdgeOptions) {
     isWhole = whole === true;
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
-    const headers = {
-      [requestIdHeader]: requestId,
-      ...answerHeaders(sent.origin, corsOrigins),
-      ...answered.headers,
-    };
-    await sendAnswer({ ...answered, headers }, response, edge.heartbeats);
+    await send(exchange, answered, { [requestIdHeader]: requestId });
   }
 
-  async function respondByGraphql(
-    request: IncomingMessage,
-    incoming: Body,
-    operation: Operation,
-  ): Promise<Answer> {
-    const answered = await answerHttp(request, incoming, operation);
-    incoming.discard();
-    const { caller, movesMoney, retryAfterSeconds } = operation;
-    if (typeof answered.body === "object" || !caller) return answered;
-    // What is known only after the operation.
-    const headers: OutgoingHttpHeaders = {
-      ...(operation.isReplay && { [replayedHeader]: "true" }),
-      ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
-      ...rateLimitHeaders(core.rateLimit(callOf(caller, operation)), movesMoney),
-    };
-    return { ...answered, headers: { ...headers, ...answered.headers } };
+  function send(
+    { request, response }: Exchange,
+    answered: Answer,
+    more?: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const { origin } = request.headers;
+    const headers = { ...more, ...answerHeaders(origin, corsOrigins), ...answered.headers };
+    return sendAnswer({ ...answered, headers }, response, edge.heartbeats);
   }
 
-  /** Starts an exchange in its turn. */
+  /** Starts an exchange in its turn, or refuses it, before its body is read. */
   function enter(exchange: Exchange, startSpan: () => Span): void {
     const { request, response } = exchange;
-    overload.enterByHttp(request, response, (slot) => {
-      const span = startSpan();
-      const answering = span.run(() => answer(exchange, span, slot));
+    const kind = kindOf(request);
+    const settle = (answering: Promise<void>) => {
       answering.catch((error) => {
         if (!response.destroyed) log.error({ err: error }, "response not sent");
         response.destroy();
       });
+    };
+    admission.enter({
+      kind,
+      owner: request.socket,
+      isGone: () => request.socket.destroyed,
+      start(slot) {
+        const span = startSpan();
+        settle(span.run(() => answer(exchange, span, slot)));
+      },
+      refuse() {
+        onRefused(kind);
+        settle(send(exchange, refusal(request)));
+      },
     });
   }
 
@@ -121,8 +108,8 @@ export function createGraphqlServer(options: EdgeOptions) {
     /** Answers a request for `/graphql`. */
     handle(request: IncomingMessage, response: ServerResponse): void {
       const incoming = intake.bodyOf(request, response, onCut);
-      const respond = (operation: Operation) => respondByGraphql(request, incoming, operation);
-      enter({ request, response, respond }, () => startOperationSpan(tracing, request));
+      const respond = (operation: Operation) => answerHttp(request, incoming, operation);
+      enter({ request, response, respond }, () => startSpan(tracing, request, "/graphql"));
     },
     /** Answers a request for a path below `/watch/`. */
     handleWatch(request: IncomingMessage, response: ServerResponse): void {
@@ -130,9 +117,9 @@ export function createGraphqlServer(options: EdgeOptions) {
       request.resume();
       const watched = watchedBy(request);
       const kind = watched && kinds[watched.kind];
-      const respond = (operation: Operation) => watch(request, watched, operation);
+      const respond = (operation: Operation) => answerWatch(request, watched, operation);
       enter({ request, response, watch: { kind: kind?.name }, respond }, () =>
-        startWatchSpan(tracing, request, kind?.resource),
+        startSpan(tracing, request, kind && `/watch/${kind.resource}/{external_id}`),
       );
     },
     /** Serves WebSockets. @param misdirection see `serveWebSockets` */

@@ -3,15 +3,11 @@ import type { Writable } from "node:stream";
 /** How long a client may take to read the rest of a stream that has failed, in milliseconds. */
 const failedStreamMs = 5_000;
 
-/**
- * Cuts a failed stream whose client does not read on to receive the error.
- * @returns a function that cancels this
- */
-export function cutUnlessRead(isUnread: () => boolean, cut: () => void): () => void {
-  const timer = setTimeout(() => {
+/** Cuts a failed stream whose client does not read on to receive the error. */
+export function cutUnlessRead(isUnread: () => boolean, cut: () => void): void {
+  setTimeout(() => {
     if (isUnread()) cut();
-  }, failedStreamMs);
-  return () => clearTimeout(timer);
+  }, failedStreamMs).unref();
 }
 
 /** Resolves when everything written has left this process, or the connection is closed. */

@@ -153,11 +153,10 @@ class StreamAnswer {
     const outlet = this.#outlet;
     if (!outlet || isOver(outlet)) return;
     const isUnread = () => !isOver(outlet) && outlet.writableLength > 0;
-    const stop = cutUnlessRead(isUnread, () => {
+    cutUnlessRead(isUnread, () => {
       if (outlet instanceof ServerResponse) outlet.destroy();
       else outlet.close(resetCode(error));
     });
-    outlet.once("close", stop);
   }
 
   #begin(): Outlet | undefined {

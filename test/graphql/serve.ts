@@ -4,6 +4,7 @@ import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
 import type { EdgeOptions } from "../../src/graphql/edge.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
 import type { DrainTimes } from "../../src/graphql/transport/websocket.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
@@ -46,7 +47,7 @@ export async function serve(
     },
   };
   const graphql = createGraphqlServer({
-    core,
+    ...{ core, schema },
     identify: async (_: Credentials) => somebody,
     log: createLogger("trace", sink),
     production: true,

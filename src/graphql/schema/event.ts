@@ -141,13 +141,11 @@ builder.subscriptionField("events", (t) =>
         type: [enumRef(EventKindSchema)],
       }),
     },
-    subscribe: (_, { kinds, after }, context) => {
-      const request = create(StreamEventsRequestSchema, {
-        afterCursor: context.operation.request.lastEventId ?? after ?? undefined,
-        kinds: (kinds ?? []) as EventKind[],
-      });
-      return createLive(context, (core, call) => core.streamEvents(request, call));
-    },
+    subscribe: (_, { kinds, after }, context) =>
+      createLive(context, after, (core, call, afterCursor) => {
+        const asked = { afterCursor, kinds: (kinds ?? []) as EventKind[] };
+        return core.streamEvents(create(StreamEventsRequestSchema, asked), call);
+      }),
     resolve: (delivery) => received(delivery),
   }),
 );

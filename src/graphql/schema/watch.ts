@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { Call, Core } from "../../core/core.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
 import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
@@ -32,17 +33,21 @@ export function addWatch(kind: KindName, type: ObjectType<Event>, description: s
           defaultValue: false,
         }),
       },
-      subscribe: (_, { externalId, untilFinal, after }, context) => {
-        const start = startInit(context.operation.request.lastEventId ?? after);
-        const init = { externalId, untilFinal: untilFinal ?? false, ...start };
-        return createLive(context, watches[kind](init));
-      },
+      subscribe: (_, { externalId, untilFinal, after }, context) =>
+        createLive(context, after, watchOf(kind, externalId, untilFinal ?? false)),
       resolve: (delivery) => received(delivery),
     }),
   );
 }
 
-/** The fields of a request to watch. */
+/** Opens the watch of a payment or payout. Behind `earliest`, which is no cursor, it has all events. */
+export function watchOf(kind: KindName, externalId: string, untilFinal: boolean): OpenStream {
+  return (core, call, after) => {
+    const start = after === "earliest" ? { fromStart: true } : { afterCursor: after };
+    return watches[kind](core, { externalId, untilFinal, ...start }, call);
+  };
+}
+
 interface WatchInit {
   readonly externalId: string;
   readonly untilFinal: boolean;
@@ -50,19 +55,9 @@ interface WatchInit {
   readonly fromStart?: boolean;
 }
 
-/** How each kind is watched, by GraphQL and by the plain watches of `/watch`. */
-export const watches: Readonly<Record<KindName, (init: WatchInit) => OpenStream>> = {
-  payment(init) {
-    const request = create(WatchPaymentRequestSchema, init);
-    return (core, call) => core.watchPayment(request, call);
-  },
-  payout(init) {
-    const request = create(WatchPayoutRequestSchema, init);
-    return (core, call) => core.watchPayout(request, call);
-  },
-};
+type Watch = (core: Core, init: WatchInit, call: Call) => AsyncIterable<Event>;
 
-/** Where a watch starts, for its request: `earliest` is `fromStart` there, and no cursor. */
-export function startInit(after: string | null | undefined) {
-  return after === "earliest" ? { fromStart: true } : { afterCursor: after ?? undefined };
-}
+const watches: Readonly<Record<KindName, Watch>> = {
+  payment: (core, init, call) => core.watchPayment(create(WatchPaymentRequestSchema, init), call),
+  payout: (core, init, call) => core.watchPayout(create(WatchPayoutRequestSchema, init), call),
+};

@@ -21,7 +21,7 @@ export function acceptedOf(accept = "*/*") {
 /** The media type of GraphQL over HTTP whose status shows whether the operation was executed. */
 export const graphqlType = "application/graphql-response+json";
 
-const jsonType = "application/json";
+export const jsonType = "application/json";
 const multipartType = "multipart/mixed;subscriptionspec=1.0";
 const resultTypes = new Set([graphqlType, jsonType, "application/*", "*/*"]);
 const eventStreamTypes = new Set([eventStreamType, "text/*", "*/*"]);

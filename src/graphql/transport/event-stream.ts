@@ -1,25 +1,9 @@
-import type { OutgoingHttpHeaders } from "node:http";
 import type { ExecutionResult } from "graphql";
-import { GatewayError } from "../../errors.ts";
-import { httpOf, mappings, retryAfterSeconds } from "../errors.ts";
+import { cutUnlessRead, drained } from "../../live/reader.ts";
+import { headOf, mappings } from "../errors.ts";
 import type { Delivery, Live } from "../live.ts";
+import type { Answer, EventStream } from "./answer.ts";
 import { graphqlEvents, type StreamFormat } from "./stream-format.ts";
-
-/** What answers a request: a whole text, an event stream, or a head alone. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
-  readonly body: string | EventStream | undefined;
-  /** Whether nothing of the operation still runs. */
-  readonly whole?: boolean;
-}
-
-/** A live stream as the body of one response. */
-export interface EventStream {
-  readonly blocks: AsyncGenerator<string, void>;
-  readonly format: Pick<StreamFormat<never>, "heartbeat" | "pushed">;
-  readonly live: Live;
-}
 
 export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "contentType">) {
   return {
@@ -85,9 +69,8 @@ interface Beginning<Item> {
  */
 export async function beginStream<Item>(beginning: Beginning<Item>): Promise<Answer> {
   const { live, reconnects, format } = beginning;
-  const first = live.next();
-  const hasFirst = first.then(nothing, nothing);
-  await Promise.race([live.opened, hasFirst]);
+  const first = live[Symbol.asyncIterator]().next();
+  await Promise.race([live.opened, first]);
   // Without `Last-Event-ID`, a stream that is over already is answered with the format's
   // `complete` block, if it has one; else with 204.
   const isTold = live.lastEventId === undefined && format.complete !== "";
@@ -99,31 +82,55 @@ export async function beginStream<Item>(beginning: Beginning<Item>): Promise<Ans
   return {
     status: isFinal ? failure.status : 200,
     headers: { ...streamHeaders(format), ...(isFinal && failure.headers) },
-    body: { blocks: blocksOf(beginning, first), format, live },
+    body: writeStream(beginning, first),
   };
 }
 
-const nothing = () => undefined;
-
-/** The head of a response that an error fails, and whether a retry may succeed. */
-export function headOf(error: unknown) {
-  const mapping = mappings[error instanceof GatewayError ? error.code : "INTERNAL"];
-  return { ...httpOf(mapping, retryAfterSeconds(error)), retryable: mapping.retryable };
-}
-
-async function* blocksOf<Item>(
+/**
+ * Writes the stream as fast as its client reads it, with heartbeats while it is silent. An event
+ * that arrives while the next one is awaited is written in the call that stores it. If the stream
+ * fails and the client does not read on to receive the error, the connection is cut.
+ */
+function writeStream<Item>(
   { live, show, reconnects, format }: Beginning<Item>,
-  first: Promise<IteratorResult<Delivery>>,
-): EventStream["blocks"] {
-  try {
-    yield format.begin(live);
-    for (let next = await first; !next.done; next = await live.next()) {
-      yield format.item(await show(next.value), live);
+  first: Promise<IteratorResult<Delivery, void>>,
+): EventStream {
+  return async (response, heartbeats) => {
+    const deliveries = live[Symbol.asyncIterator]();
+    const beats = heartbeats.add(() => {
+      if (!response.destroyed && !response.writableNeedDrain) response.write(format.heartbeat);
+    });
+    const write = async (block: string) => {
+      if (response.destroyed) return;
+      beats.spoke();
+      if (!response.write(block)) await drained(response);
+    };
+    const isUnread = () => response.writableLength > 0;
+    void live.failing.then(() => cutUnlessRead(isUnread, () => response.destroy()));
+    try {
+      await write(format.begin(live));
+      // Events may be pushed only after the first block.
+      live.push = (event) => {
+        const { socket } = response;
+        if (!socket || socket.destroyed || socket.writableNeedDrain) return false;
+        const chunk = response.chunkedEncoding ? format.pushed(event, live) : undefined;
+        if (!chunk) return false;
+        beats.spoke();
+        socket.write(chunk);
+        return true;
+      };
+      for (let next = await first; !next.done; next = await deliveries.next()) {
+        await write(format.item(await show(next.value), live));
+        if (response.destroyed) return;
+      }
+      // Without `complete`, an EventSource reconnects, and resumes behind the last `id`.
+      const comesBack = reconnects && live.failure && headOf(live.failure.error).retryable;
+      if (format.complete && !comesBack) await write(format.complete);
+      response.end();
+      await drained(response);
+    } finally {
+      beats.stop();
+      await deliveries.return();
     }
-    // Without `complete`, an EventSource reconnects, and resumes behind the last `id`.
-    const comesBack = reconnects && live.failure && headOf(live.failure.error).retryable;
-    if (format.complete && !comesBack) yield format.complete;
-  } finally {
-    await live.return();
-  }
+  };
 }

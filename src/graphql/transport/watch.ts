@@ -3,13 +3,21 @@ import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
-import { createContext, createLive, type OpenStream } from "../context.ts";
+import { createContext, createLive } from "../context.ts";
 import type { Edge } from "../edge.ts";
-import { codeOf, createErrorFormatter, problemOf, problemType, watchSpelling } from "../errors.ts";
+import {
+  codeOf,
+  createErrorFormatter,
+  headOf,
+  problemOf,
+  problemType,
+  watchSpelling,
+} from "../errors.ts";
 import type { Delivery } from "../live.ts";
 import type { Operation } from "../operation.ts";
-import { startInit, watches } from "../schema/watch.ts";
-import { type Answer, beginStream, headOf, streamHeaders } from "./event-stream.ts";
+import { watchOf } from "../schema/watch.ts";
+import type { Answer } from "./answer.ts";
+import { beginStream, streamHeaders } from "./event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./headers.ts";
 import { plainEvents } from "./stream-format.ts";
 
@@ -42,58 +50,44 @@ export function createWatchPath({ core, corsOrigins, log }: Edge) {
     operation: Operation,
   ): Promise<Answer> => {
     const { method, url = "/", headers } = request;
-    const refused = (error: unknown, status = headOf(error).status, allow = {}): Answer => {
-      operation.failed(codeOf(error));
-      const formatted = formatError(error);
-      const { http } = formatted.extensions as { http?: { headers?: Record<string, string> } };
-      const head = { ...allow, ...http?.headers, "content-type": problemType };
-      return { status, headers: head, body: problemOf(formatted, status) };
-    };
-
     if (watched && method === "OPTIONS" && headers["access-control-request-method"]) {
       return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
     }
     operation.begin();
-    if (!isUtf8Address(url)) return refused(notUtf8());
-    if (!watched) {
-      return refused(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
-    }
-    if (method !== "GET") {
-      const details = { reason: "METHOD_NOT_ALLOWED" };
-      const error = new GatewayError("UNIMPLEMENTED", "a watch is a GET", details);
-      return refused(error, 405, { allow: "GET" });
-    }
     try {
+      if (!isUtf8Address(url)) throw notUtf8();
+      if (!watched) {
+        throw new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" });
+      }
+      if (method !== "GET") throw notGet;
       refuseForeignPage(headers, corsOrigins);
       const context = createContext(core, await operation.request.authenticate(), operation);
-      const live = createLive(context, openerOf(watched, url, operation.request.lastEventId));
+      const { searchParams: query } = new URL(url, "http://localhost");
+      const externalId = externalIdOf(watched.externalId);
+      const open = watchOf(kinds[watched.kind].name, externalId, flagOf(query, "until_final"));
+      const live = createLive(context, query.get("after"), open);
       const show = (delivery: Delivery) => delivery;
       const begun = await beginStream({ live, show, format, reconnects: true });
-      if (typeof begun.body !== "object" || begun.status === 200) return begun;
-      return refused(live.failure?.error);
+      if (begun.status < 400) return begun;
+      throw live.failure?.error;
     } catch (error) {
-      if (!headOf(error).retryable) return refused(error);
-      // An EventSource reconnects only after status 200.
-      const body = format.item({ error }, { failure: { error } });
-      return { status: 200, headers: streamHeaders(format), body };
+      operation.failed(codeOf(error));
+      const { status, retryable, ...head } = error === notGet ? headOfNotGet : headOf(error);
+      if (retryable) {
+        // An EventSource reconnects only after status 200.
+        const body = format.item({ error }, { failure: { error } });
+        return { status: 200, headers: streamHeaders(format), body };
+      }
+      const body = problemOf(formatError(error), status);
+      return { status, headers: { ...head.headers, "content-type": problemType }, body };
     }
   };
 }
 
-/** @throws GatewayError INVALID_ARGUMENT for an invalid external_id or query parameter */
-function openerOf(
-  { kind, externalId }: Watched,
-  url: string,
-  lastEventId: string | undefined,
-): OpenStream {
-  const { searchParams: query } = new URL(url, "http://localhost");
-  const init = {
-    externalId: externalIdOf(externalId),
-    untilFinal: flagOf(query, "until_final"),
-    ...startInit(lastEventId ?? query.get("after")),
-  };
-  return watches[kinds[kind].name](init);
-}
+const notGet = new GatewayError("UNIMPLEMENTED", "a watch is a GET", {
+  reason: "METHOD_NOT_ALLOWED",
+});
+const headOfNotGet = { status: 405, headers: { allow: "GET" }, retryable: false };
 
 function externalIdOf(segment: string): string {
   try {

@@ -13,15 +13,17 @@ import * as ws from "ws";
 import type { Caller } from "../../auth/caller.ts";
 import { type Credentials, inAccount } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
+import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
+import { turnOf } from "../../net/overloaded.ts";
 import { createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, errorsOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
-import { Operation, startOperationSpan } from "../operation.ts";
-import type { Begun } from "../operations.ts";
+import { Operation, startSpan } from "../operation.ts";
+import { type Begun, beginOperation } from "../operations.ts";
 
 /** A socket, and what its operations share. */
 export interface Connection {
@@ -39,7 +41,6 @@ export interface Connection {
 interface Running {
   /** Undefined while it waits for admission. */
   operation?: Operation;
-  stopCutting?: () => void;
 }
 
 /**
@@ -48,8 +49,7 @@ interface Running {
  * id, as the server of `graphql-ws` does.
  */
 export function createProtocol(edge: Edge) {
-  const { core, operations, identify, formatError, documentOf } = edge;
-  const { tracing, overload } = edge;
+  const { core, documents, identify, formatError, documentOf, admission } = edge;
 
   /** The server's side of one connection. */
   return ({ socket, stream, request, onCaller, onIdle }: Connection) => {
@@ -123,7 +123,7 @@ export function createProtocol(edge: Edge) {
         const next = (one: ExecutionResult) =>
           send({ id, type: MessageType.Next, payload: shownResult(one) });
         if ("live" in result) {
-          prepareLive(id, own, result.live);
+          prepareLive(id, result.live, isOver);
           for await (const delivery of result.live) {
             const one = await result.show(delivery);
             if (isOver()) break;
@@ -133,7 +133,6 @@ export function createProtocol(edge: Edge) {
         await complete({ type: MessageType.Complete });
       } finally {
         own.operation?.end();
-        own.stopCutting?.();
         if (!isOver()) running.delete(id);
         underWay -= 1;
         if (underWay === 0) onIdle();
@@ -147,7 +146,7 @@ export function createProtocol(edge: Edge) {
       payload: SubscribePayload,
     ): Promise<Begun | undefined> {
       if (underWay > limits.operationsPerSocket) throw tooManyOperations();
-      const slot = await overload.enterBySocket(socket);
+      const slot = await turnOf(admission, "unknown", socket, () => edge.onRefused("unknown"));
       if (running.get(id) !== own || socket.readyState !== socket.OPEN) {
         slot.leave();
         return undefined;
@@ -156,15 +155,31 @@ export function createProtocol(edge: Edge) {
       own.operation = operation;
       operation.begin();
       try {
-        return await operation.request.span.run(() => execute(operation, payload));
+        return await operation.request.span.run(async () => {
+          const context = createContext(core, await operation.request.authenticate(), operation);
+          const prepared = documents.find(documentOf(payload) ?? "", payload.operationName);
+          return beginOperation(edge, prepared, payload.variables, context);
+        });
       } finally {
         // Give the slot back before sending: a client that does not read must not hold it.
         slot.leave();
       }
     }
 
-    function prepareLive(id: string, own: Running, live: Live): void {
-      const isOver = () => running.get(id) !== own;
+    /** Apart from the payload: what the operation holds lasts as long as its stream. */
+    function operationOf(slot: Slot): Operation {
+      return new Operation(edge, {
+        ...{ requestId: randomUUID(), streamsBy: "websocket", slot },
+        span: startSpan(edge.tracing, request, "/graphql"),
+        acceptLanguage: request.headers["accept-language"] ?? null,
+        authenticate: async (account) => {
+          const known = stillValid(caller);
+          return account === undefined ? known : identify(inAccount(credentials!, account));
+        },
+      });
+    }
+
+    function prepareLive(id: string, live: Live, isOver: () => boolean): void {
       live.push = (event) => {
         if (isOver() || socket.readyState !== socket.OPEN || stream.writableNeedDrain) return false;
         const frames = live.resultOf?.(event)?.as(nextFrames);
@@ -172,30 +187,8 @@ export function createProtocol(edge: Edge) {
         stream.write(frames(id));
         return true;
       };
-      own.stopCutting = live.cutUnlessRead(
-        () => !isOver() && socket.bufferedAmount > 0,
-        () => socket.terminate(),
-      );
-    }
-
-    async function execute(operation: Operation, payload: SubscribePayload): Promise<Begun> {
-      const context = createContext(core, await operation.request.authenticate(), operation);
-      const text = documentOf(payload) ?? "";
-      const prepared = operations.find(text, payload.operationName);
-      return operations.begin(prepared, payload.variables, context);
-    }
-
-    function operationOf(slot: Slot): Operation {
-      return new Operation(edge, {
-        ...{ connection: "websocket", streamsBy: "websocket", slot },
-        requestId: randomUUID(),
-        span: startOperationSpan(tracing, request),
-        acceptLanguage: request.headers["accept-language"] ?? null,
-        authenticate: async (account) => {
-          const known = stillValid(caller);
-          return account === undefined ? known : identify(inAccount(credentials!, account));
-        },
-      });
+      const isUnread = () => !isOver() && socket.bufferedAmount > 0;
+      void live.failing.then(() => cutUnlessRead(isUnread, () => socket.terminate()));
     }
 
     const initTimeout = setTimeout(() => {

@@ -141,6 +141,7 @@ test("a temporary refusal is answered 200, with the time to reconnect", async (t
   const gateway = await serve(t, {}, { identify });
   const { status, text } = await get(gateway, "/payments/order-1");
   assert.deepEqual([status, lines(text)], [200, [": the issuer is away", "retry"]]);
+  assert.match(gateway.logged(), /"code":"UPSTREAM_UNAVAILABLE".*"msg":"watch"/);
 });
 
 test("a stream that fails ends with its error as a comment, and its last cursor as id", async (t) => {
