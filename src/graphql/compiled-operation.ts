@@ -32,7 +32,6 @@ import {
   type VariableValues,
   visit,
 } from "graphql";
-import { fragmentsOf } from "./root-fields.ts";
 
 /**
  * Compiles an operation of a valid document; of a subscription, how its events are shown. Looks up
@@ -104,6 +103,16 @@ export function compileOperation(
       }
     },
   };
+}
+
+/** The fragments of a document by their names. */
+export function fragmentsOf({ definitions }: DocumentNode): Map<string, FragmentDefinitionNode> {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of definitions) {
+    if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
+    fragments.set(definition.name.value, definition);
+  }
+  return fragments;
 }
 
 /** The variables that directives of a document use. */

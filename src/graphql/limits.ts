@@ -12,11 +12,6 @@ export const limits = {
   documentLength: 64 * 1024,
   /** Tokens of a document: the parser stops there. All fields of a payment take some 150. */
   tokens: 2_000,
-  /**
-   * Nesting depth of fields. The longest path is payment, eventsConnection, edges, node, payment,
-   * details, fiscalization and a field: 8. Introspection is not counted.
-   */
-  depth: 10,
   /** Aliases in a whole document. A page that shows a list of payments needs one for each. */
   aliases: 50,
   /** Fragments in a document: each is compared with each. */
@@ -27,8 +22,6 @@ export const limits = {
   introspectionAliases: 5,
   /** Validation errors that are reported for one request, at most. */
   faults: 10,
-  /** References of a router in one `_entities`: five full pages. */
-  representations: 500,
-  /** See `operation-cost.ts`. About a hundred upstream calls, at the default of 10 a second. */
+  /** See `costOf`. About a hundred upstream calls, at the default of 10 a second. */
   cost: 1_000,
 } as const;

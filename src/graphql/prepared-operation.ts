@@ -1,5 +1,6 @@
 import {
   type DocumentNode,
+  type FieldNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
   OperationTypeNode,
@@ -10,10 +11,8 @@ import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { limits } from "./limits.ts";
-import { costOf } from "./operation-cost.ts";
-import { tooComplex } from "./operation-shape.ts";
+import { costOf, measureOf, tooComplex } from "./operation-limits.ts";
 import { RequestError } from "./request-error.ts";
-import { rootFieldsOf } from "./root-fields.ts";
 import { type Variables, valuesOf } from "./variables.ts";
 
 export type PreparedOperation = ReturnType<typeof prepareOperation>;
@@ -82,6 +81,25 @@ export function prepareOperation(
       };
     },
   };
+}
+
+/**
+ * The root fields of an operation, with those of its fragments, by their names in the response.
+ * Each fragment is visited once, however often it is spread. `__typename`, which some clients add to
+ * every selection, counts only if there is nothing else.
+ */
+function rootFieldsOf(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  const note = ({ alias, name }: FieldNode) => {
+    fields.set((alias ?? name).value, name.value);
+    return 0;
+  };
+  measureOf(document, note)(operation.selectionSet, "");
+  const asked = [...fields].filter(([, name]) => name !== "__typename");
+  return asked.length > 0 ? new Map(asked) : fields;
 }
 
 /**

@@ -1,18 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import type { GraphQLError } from "graphql";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { Documents, type DocumentsOptions } from "../../src/graphql/documents.ts";
+import { Documents } from "../../src/graphql/documents.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
-import { createMaskedSchema, schema } from "../../src/graphql/schema/schema.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { collect } from "../collect.ts";
-import { serve } from "./serve.ts";
 
 const formatError = createErrorFormatter(createLogger("silent"));
 
-function documentsUpTo(bytes: Partial<DocumentsOptions> = {}): Documents {
+function documentsUpTo(bytes: { readonly maxBytes?: number } = {}): Documents {
   return new Documents({ schema, introspection: true, formatError, ...bytes });
 }
 
@@ -38,16 +36,6 @@ const context = { loaders: { payment: async () => payment } };
 async function send(documents: Documents, text: string): Promise<void> {
   const prepared = documents.find(text, undefined);
   assert.ok((await prepared.execute(prepared.accept({ id: "e" }, {}), context)).data);
-}
-
-/** The errors with which a document is refused. */
-function refusalOf(documents: Documents, text: string): GraphQLError[] {
-  try {
-    documents.find(text, undefined);
-  } catch (error) {
-    return (error as AggregateError).errors;
-  }
-  throw new Error("it is not refused");
 }
 
 test("a document with data in its text is not kept", async () => {
@@ -80,41 +68,11 @@ test("documents are kept up to a number of bytes: those used the longest ago go"
   assert.notEqual(preparedOf(1), second);
 });
 
-test("refusals are kept up to a number of bytes, without the document's text", () => {
-  const documents = documentsUpTo({ maxBytes: 100_000 });
-  for (let number = 0; number < 1_000; number++) {
-    const text = `{ wrong(number: "4111111111111111 ${number}") }`;
-    const errors = refusalOf(documents, text).map((error) => error.toJSON());
-    assert.deepEqual(errors, [
-      {
-        message: 'Cannot query field "wrong" on type "Query".',
-        locations: [{ line: 1, column: 3 }],
-        extensions: { code: "GRAPHQL_VALIDATION_FAILED", http: { status: 400, spec: true } },
-      },
-    ]);
-    assert.ok(documents.bytes <= 100_000);
-  }
-  assert.ok(documents.bytes > 90_000);
-});
-
 const used = () => {
   collect();
   collect();
   return process.memoryUsage().heapUsed;
 };
-
-test("the memory of refusals is not above their estimate, however long the texts are", () => {
-  const documents = documentsUpTo();
-  // A message quotes the name, but not all of it.
-  const refuse = (number: number) => {
-    refusalOf(documents, `{ ${"x".repeat(20_000)}${number} }`);
-  };
-  refuse(0);
-  const [before, estimated] = [used(), documents.bytes];
-  for (let number = 1; number <= 500; number++) refuse(number);
-  const [grown, counted] = [used() - before, documents.bytes - estimated];
-  assert.ok(grown <= counted, `${grown} bytes of heap, estimated ${counted}`);
-});
 
 test("the estimate is not below the memory that documents take", async () => {
   const documents = documentsUpTo({ maxBytes: 100_000_000 });
@@ -144,40 +102,3 @@ test("what is compiled for each value of a directive's variable counts, too", as
   const [grown, counted] = [used() - before, documents.bytes - estimated];
   assert.ok(grown < counted * 1.2, `${grown} > ${counted}`);
 });
-
-const refused: Record<string, string> = {
-  "a syntax error": `{ payment(externalId: "e" { id } }`,
-  "too many tokens": `{ ${"payment ".repeat(2_000)} }`,
-  "too deep": `{ a { b { c { d { e { f { g { h { i { j { k { l } } } } } } } } } } } }`,
-  "unknown fields": `{ payment(externalId: "e")\r\n{ id\n nothing ${"never\n ".repeat(9)} ${"none ".repeat(9)} } }`,
-  "a wrong value": `query A { payment(externalId: "e") { events(first: "4111") { cursor } } } query B { a }`,
-  "a fragment cycle": `{ payment(externalId: "e") { ...A } } fragment A on Payment { ...A }`,
-  "fields that do not merge": `{ payment(externalId: "a") { id } payment(externalId: "b") { id } }`,
-};
-
-for (const [what, text] of Object.entries(refused)) {
-  test(`a document with ${what} is refused alike again, without validating it again`, async (t) => {
-    const own = createMaskedSchema();
-    const calls = (["getType", "getField", "getDirective"] as const).map((name) =>
-      t.mock.method(own, name),
-    );
-    const count = () => calls.reduce((sum, { mock }) => sum + mock.callCount(), 0);
-    const gateway = await serve(t, {}, { schema: own });
-    const ask = async (accept: string) => {
-      const response = await gateway.post({ query: text }, { accept });
-      return [response.status, await response.text()] as const;
-    };
-    for (const accept of ["application/json", "application/graphql-response+json"]) {
-      const before = count();
-      const first = await ask(accept);
-      assert.match(first[1], /"errors":/);
-      const between = count();
-      assert.deepEqual(await ask(accept), first);
-      assert.equal(count(), between);
-      if (accept === "application/json" && !/syntax|tokens|deep/.test(what)) {
-        assert.ok(between > before, "a control: it is validated at first");
-      }
-    }
-    assert.deepEqual(gateway.seen(), []);
-  });
-}

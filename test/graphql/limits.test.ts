@@ -28,10 +28,10 @@ const refused: [what: string, query: string, code?: string, variables?: Record<s
     ["a query of almost 1 MB", `{ rateLimit { limit } } #${"x".repeat(1_000_000)}`],
     ["a text of 70,000 characters", `{ payment(externalId: "${"x".repeat(70_000)}") { id } }`],
     ["10,000 empty braces", nested(10_000)],
-    ["fields that are nested 11 deep", `{ walletItems { ${confirmations(9, "name")} } }`],
+    ["an item's confirmations, ten deep", `{ walletItems { ${confirmations(10, "name")} } }`],
     [
       "the same through fragments",
-      `{ walletItems { ...A } } fragment A on WalletItem { ${confirmations(4, "...B")} }
+      `{ walletItems { ...A } } fragment A on WalletItem { ${confirmations(5, "...B")} }
      fragment B on WalletItem { ${confirmations(5, "name")} }`,
     ],
     [

@@ -1,7 +1,7 @@
 import type { Listing, Page } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
 import type { PageRequest } from "../loaders.ts";
-import type { CostExtensions } from "../operation-cost.ts";
+import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 
 const maxPage = 100;

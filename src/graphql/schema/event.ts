@@ -16,13 +16,11 @@ import {
   PaymentStateSchema,
 } from "../../gen/payments/v1/payment_pb.ts";
 import { type Payout, PayoutSchema, PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
-import { type Kind, kindOf } from "../../model/kinds.ts";
+import { type Kind, type KindName, kindOf } from "../../model/kinds.ts";
 import { createLive } from "../context.ts";
 import { received } from "../live.ts";
 import { builder } from "./builder.ts";
-import { describe } from "./descriptions.ts";
-import { enumRef, knownValue } from "./enums.ts";
-import { messageFields, messageType } from "./message-type.ts";
+import { describe, enumRef, knownValue, messageFields, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
@@ -43,25 +41,22 @@ export const payoutScalars = {
 } as const;
 
 /**
- * What an event told of a payment. It has no `id` and none of the fields that are of today: a
- * normalized cache would otherwise store it as the payment, and an old event would overwrite that.
+ * What an event told of a payment or payout. It has no `id` and none of the fields that are of today:
+ * a normalized cache would otherwise store it as the payment, and an old event would overwrite that.
  */
-const PaymentSnapshot = messageType(PaymentSchema, {
-  name: "PaymentSnapshot",
+const snapshotOptions = (kind: KindName, type: string) => ({
+  name: `${type}Snapshot`,
   description:
-    "A payment as one event told it: what the payments service said at that moment. The event has " +
-    "the `state` after it; what holds now is a `Payment`.",
-  always: ["externalId"],
+    `A ${kind} as one event told it: what the payments service said at that moment. The event has ` +
+    `the \`state\` after it; what holds now is a \`${type}\`.`,
+  always: ["externalId"] as const,
+});
+const PaymentSnapshot = messageType(PaymentSchema, {
+  ...snapshotOptions("payment", "Payment"),
   omit: ["id"],
 });
-
-/** As `PaymentSnapshot`, of a payout. */
 const PayoutSnapshot = messageType(PayoutSchema, {
-  name: "PayoutSnapshot",
-  description:
-    "A payout as one event told it: what the payments service said at that moment. The event has " +
-    "the `state` after it; what holds now is a `Payout`.",
-  always: ["externalId"],
+  ...snapshotOptions("payout", "Payout"),
   scalars: payoutScalars,
 });
 

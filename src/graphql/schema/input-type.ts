@@ -16,10 +16,8 @@ import { oncePer } from "../../collections/once-per.ts";
 import { decimal, http_url, link } from "../../gen/payments/v1/rules_pb.ts";
 import { isMoneyRequest } from "../../model/money-methods.ts";
 import { builder } from "./builder.ts";
-import { describe } from "./descriptions.ts";
-import { enumRef } from "./enums.ts";
 import { isHidden, nestsOneof } from "./input.ts";
-import { scalarName } from "./message-type.ts";
+import { describe, enumRef, scalarName } from "./message-type.ts";
 
 /**
  * Defines the GraphQL input type of a message, and of all messages in it. Fields, their comments,

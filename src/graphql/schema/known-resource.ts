@@ -12,13 +12,12 @@ import type {
 } from "../../gen/payments/v1/payout_service_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
 import { externalIdOf, orNull, stateOf } from "../loaders.ts";
-import type { CostExtensions } from "../operation-cost.ts";
+import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
-import { describe } from "./descriptions.ts";
-import { enumRef, knownValue } from "./enums.ts";
 import type { PaymentEvent } from "./event.ts";
 import { defineInput, inputField } from "./input-type.ts";
+import { describe, enumRef, knownValue } from "./message-type.ts";
 import { addWatch } from "./watch.ts";
 
 /** How payments and payouts differ, and what their types say in words of their own. */

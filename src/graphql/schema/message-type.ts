@@ -1,15 +1,17 @@
 import {
+  type DescEnum,
   type DescField,
   type DescMessage,
+  type DescOneof,
   type MessageShape,
   ScalarType,
 } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { oncePer } from "../../collections/once-per.ts";
+import texts from "../../gen/graphql-descriptions.json" with { type: "json" };
 import { isSecret } from "../../secrets/secret-fields.ts";
-import type { CostExtensions } from "../operation-cost.ts";
+import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
-import { describe } from "./descriptions.ts";
-import { enumRef, knownValue } from "./enums.ts";
 
 type TextScalarName = "Decimal" | "UUID" | "URL" | "EmailAddress" | "String";
 
@@ -130,3 +132,41 @@ const scalarNames: Readonly<Partial<Record<ScalarType, string>>> = {
   [ScalarType.INT32]: "Int",
   [ScalarType.INT64]: "BigInt",
 };
+
+/**
+ * The GraphQL enum of a proto enum. Value names lack the enum's prefix. The zero value is left out:
+ * it is null in responses.
+ */
+export const enumRef = oncePer((desc: DescEnum) => {
+  const prefix = desc.sharedPrefix?.toUpperCase() ?? "";
+  return builder.enumType(desc.name, {
+    description: describe(desc),
+    values: Object.fromEntries(
+      desc.values
+        .filter((value) => value.number !== 0)
+        .map((value) => [
+          value.name.slice(prefix.length),
+          { value: value.number, description: describe(value) },
+        ]),
+    ),
+  });
+});
+
+/**
+ * An enum's value in a response. The zero value and numbers outside this contract become null,
+ * since GraphQL would fail the field for them.
+ */
+export function knownValue(desc: DescEnum, value: unknown): number | null {
+  return typeof value === "number" && value !== 0 && desc.value[value] ? value : null;
+}
+
+/** The proto's comment on a declaration, adapted to GraphQL by scripts/graphql-descriptions.ts. */
+export function describe(
+  desc: DescMessage | DescField | DescOneof | DescEnum | DescEnum["values"][number],
+): string {
+  const key =
+    desc.kind === "field" || desc.kind === "oneof" ? `${desc.parent.name}.${desc.name}` : desc.name;
+  const text = (texts as Readonly<Record<string, string>>)[key];
+  if (text === undefined) throw new Error(`no description of ${key}: run npm run generate`);
+  return text;
+}

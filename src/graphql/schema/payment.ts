@@ -16,13 +16,12 @@ import {
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { declineMessage } from "../../upstream/user-message.ts";
 import { answered, externalIdOf, orNull } from "../loaders.ts";
-import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
+import { type CostExtensions, upstreamCallCost } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 import { firstArg, pageLength, pageOf } from "./connection.ts";
-import { describe } from "./descriptions.ts";
 import { PaymentEvent } from "./event.ts";
 import { addKnownResource } from "./known-resource.ts";
-import { messageType } from "./message-type.ts";
+import { describe, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 
 messageType(FeeSchema, { scalars: { amount: "Decimal" } });

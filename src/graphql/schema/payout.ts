@@ -5,7 +5,7 @@ import {
   PayoutService,
 } from "../../gen/payments/v1/payout_service_pb.ts";
 import { answered } from "../loaders.ts";
-import { upstreamCallCost } from "../operation-cost.ts";
+import { upstreamCallCost } from "../operation-limits.ts";
 import { PayoutEvent, payoutScalars } from "./event.ts";
 import { addKnownResource } from "./known-resource.ts";
 import { messageType } from "./message-type.ts";

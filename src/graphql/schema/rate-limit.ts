@@ -1,6 +1,6 @@
 import { requireService } from "../../core/authorize.ts";
 import type { Core } from "../../core/core.ts";
-import type { CostExtensions } from "../operation-cost.ts";
+import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 
 const RateLimit = builder.objectRef<ReturnType<Core["rateLimit"]>>("RateLimit").implement({

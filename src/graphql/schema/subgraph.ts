@@ -15,9 +15,8 @@ import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import { type KindName, kindNames } from "../../model/kinds.ts";
 import type { Context } from "../context.ts";
-import { limits } from "../limits.ts";
 import { type Loaders, orNull } from "../loaders.ts";
-import type { CostExtensions } from "../operation-cost.ts";
+import type { CostExtensions } from "../operation-limits.ts";
 import { schema } from "./schema.ts";
 
 const readsByKind = schema.getQueryType()!.getFields();
@@ -57,7 +56,7 @@ const queries = `
 
     "The entities that a router refers to, in that order, each as \`payment\` or \`payout\` reads it: null if it is unknown, and with an error of its own if it cannot be read."
     _entities(
-      "At most ${limits.representations}."
+      "Each counts as the query field of its kind does."
       representations: [_Any!]!
     ): [_Entity]!
   }
@@ -115,10 +114,9 @@ function fieldsOf(subgraph: GraphQLSchema, name: string): GraphQLFieldMap<never,
 }
 
 function costOfEntities(representations: unknown): number {
-  const all = Array.isArray(representations) ? representations : [representations];
-  return all.reduce((sum, one) => {
-    const kind = entities.get(one?.__typename);
-    return sum + (kind ? (readsByKind[kind]!.extensions as { cost: number }).cost : 0);
+  return [representations].flat().reduce<number>((sum, one) => {
+    const kind = entities.get((one as { __typename?: unknown } | null)?.__typename);
+    return sum + (kind ? (readsByKind[kind]!.extensions as { cost: number }).cost : 1);
   }, 0);
 }
 
@@ -127,10 +125,6 @@ function entitiesOf(
   context: Context,
   accounts: ReadonlySet<string>,
 ): Promise<Payment | Payout | null>[] {
-  if (representations.length > limits.representations) {
-    const message = `must have at most ${limits.representations} items`;
-    throw invalidFields([{ path: "representations", message }]);
-  }
   return representations.map(async (representation, index) => {
     const { kind, externalId, account } = keyOf(representation, index, accounts);
     const loaders = await loadersOf(account, context, accounts);

@@ -8,7 +8,7 @@ import {
 import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
 import type { Context } from "../context.ts";
 import { customerOf, orNull } from "../loaders.ts";
-import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
+import { type CostExtensions, upstreamCallCost } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 import { toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";

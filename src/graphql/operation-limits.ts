@@ -1,0 +1,201 @@
+import {
+  type ASTNode,
+  type DocumentNode,
+  type FieldNode,
+  type GraphQLSchema,
+  getNamedType,
+  isCompositeType,
+  isInterfaceType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionNode,
+  type SelectionSetNode,
+  type VariableValues,
+  valueFromASTUntyped,
+  visit,
+} from "graphql";
+import { fragmentsOf } from "./compiled-operation.ts";
+import { limits } from "./limits.ts";
+import { RequestError } from "./request-error.ts";
+
+/**
+ * Checks the limits that depend on a document alone. Runs before validation, whose own work grows
+ * with the document.
+ * @param introspection whether introspection is allowed
+ * @throws RequestError for what is beyond a limit, INTROSPECTION_DISABLED, or an alias `__proto__`
+ */
+export function checkShape(document: DocumentNode, introspection: boolean): void {
+  let aliases = 0;
+  let introspectionAliases = 0;
+  visit(document, {
+    SelectionSet(selections) {
+      if (mostRepeated(selections) > limits.repeats) {
+        throw tooComplex(`names a field more than ${limits.repeats} times in one place`);
+      }
+    },
+    Field(field, _key, _parent, _path, ancestors) {
+      if (!introspection && metaFields.has(field.name.value)) throw introspectionDisabled();
+      if (!field.alias) return;
+      if (field.alias.value === "__proto__") throw reservedAlias();
+      aliases += 1;
+      if ([field, ...ancestors].some(isIntrospection)) introspectionAliases += 1;
+    },
+  });
+  if (
+    document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION).length >
+    limits.fragments
+  ) {
+    throw tooComplex(`has more than ${limits.fragments} fragments`);
+  }
+  if (aliases > limits.aliases) throw tooComplex(`has more than ${limits.aliases} aliases`);
+  if (introspectionAliases > limits.introspectionAliases) {
+    throw tooComplex(`has more than ${limits.introspectionAliases} aliases in introspection`);
+  }
+}
+
+/** How often a selection names a field, at most, together with its inline fragments. */
+function mostRepeated(selections: SelectionSetNode): number {
+  const counts = new Map<string, number>();
+  let most = 0;
+  const count = ({ selections }: SelectionSetNode) => {
+    for (const selection of selections) {
+      if (selection.kind === Kind.INLINE_FRAGMENT) count(selection.selectionSet);
+      if (selection.kind !== Kind.FIELD) continue;
+      const name = (selection.alias ?? selection.name).value;
+      const times = (counts.get(name) ?? 0) + 1;
+      counts.set(name, times);
+      most = Math.max(most, times);
+    }
+  };
+  count(selections);
+  return most;
+}
+
+/** Whether what is selected in a node is of the schema, rather than of its data. */
+function isIntrospection(node: ASTNode | readonly ASTNode[]): boolean {
+  if (!("kind" in node)) return false;
+  if (node.kind === Kind.FIELD) return metaFields.has(node.name.value);
+  return node.kind === Kind.FRAGMENT_DEFINITION && node.typeCondition.name.value.startsWith("__");
+}
+
+/**
+ * Introspection fields, with that of a subgraph. `__typename` reveals no more than the data of a
+ * response does.
+ */
+const metaFields: ReadonlySet<string> = new Set(["__schema", "__type", "_service"]);
+
+/** The error for an operation beyond a limit. `how` completes "the operation …". */
+export function tooComplex(how: string, ofGraphql = false): RequestError {
+  return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { ofGraphql });
+}
+
+/** As a key of a plain object, it would set the prototype. */
+function reservedAlias(): RequestError {
+  return new RequestError("__proto__ cannot be an alias", "GRAPHQL_VALIDATION_FAILED");
+}
+
+function introspectionDisabled(): RequestError {
+  const message = "the schema is not told here: schema.graphql and schema.subgraph.graphql have it";
+  return new RequestError(message, "INTROSPECTION_DISABLED");
+}
+
+/** The cost of a field, as declared in its `extensions`. */
+export interface CostExtensions {
+  /**
+   * Default: 10 for fields of the root types, 1 for other fields with objects, 0 for scalars. A
+   * function takes the value of the argument that sets `listSize`.
+   */
+  readonly cost?: number | ((value: unknown) => number);
+  /**
+   * Most objects that the field returns: a number, or the argument that sets it, by its value or, if
+   * it is a list, by its length. Default: 1.
+   */
+  readonly listSize?: number | { readonly argument: string; readonly byDefault: number };
+}
+
+/** The cost of a field that calls the upstream. */
+export const upstreamCallCost = 10;
+
+/**
+ * The highest possible cost of an operation: 1 for each object and 10 for each upstream call, times
+ * the lengths of the lists that contain them. Scalars cost nothing.
+ * @param values those of its variables
+ * @returns also whether it depends on them
+ */
+export function costOf(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  values: VariableValues["coerced"],
+): { readonly cost: number; readonly isOfVariables: boolean } {
+  let isOfVariables = false;
+  const watched = new Proxy(values, {
+    get(target, name) {
+      isOfVariables = true;
+      return Reflect.get(target, name);
+    },
+  });
+  const root = schema.getRootType(operation.operation);
+  const below = measureOf(document, (node, typeName, within) => {
+    const type = schema.getType(typeName);
+    const field =
+      isObjectType(type) || isInterfaceType(type) ? type.getFields()[node.name.value] : undefined;
+    if (!field) return 0; // `__typename` and its like.
+    const result = getNamedType(field.type);
+    const { cost, listSize } = field.extensions as CostExtensions;
+    const size = typeof listSize === "object" ? listSize : undefined;
+    const given = size && node.arguments?.find(({ name }) => name.value === size.argument);
+    const value = given && valueFromASTUntyped(given.value, watched);
+    const usual = type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0;
+    const own = typeof cost === "function" ? cost(value) : (cost ?? usual);
+    return own + lengthOf(listSize, value) * within(node.selectionSet, result.name);
+  });
+  const cost = root ? below(operation.selectionSet, root.name) : 0;
+  return { cost, isOfVariables };
+}
+
+function lengthOf(listSize: CostExtensions["listSize"], value: unknown): number {
+  if (typeof listSize !== "object") return listSize ?? 1;
+  if (Array.isArray(value)) return value.length;
+  // Null means the default. Any other value is rejected when the field is resolved.
+  return typeof value === "number" && Number.isFinite(value)
+    ? Math.max(0, value)
+    : listSize.byDefault;
+}
+
+/**
+ * Adds up the measures of all fields in a selection, with those of its fragments. Each fragment is
+ * measured once, however often it is spread.
+ * @param ofField measures a field of a type; `below` measures what is selected of it
+ */
+export function measureOf(
+  document: DocumentNode,
+  ofField: (field: FieldNode, typeName: string, below: Measure) => number,
+): Measure {
+  const fragments = fragmentsOf(document);
+  const ofFragments = new Map<string, number>();
+
+  const below: Measure = (set, typeName) =>
+    (set?.selections ?? []).reduce((sum, one) => sum + ofSelection(one, typeName), 0);
+
+  function ofSelection(selection: SelectionNode, typeName: string): number {
+    if (selection.kind === Kind.FIELD) return ofField(selection, typeName, below);
+    if (selection.kind === Kind.FRAGMENT_SPREAD) return ofFragment(selection.name.value);
+    return below(selection.selectionSet, selection.typeCondition?.name.value ?? typeName);
+  }
+
+  function ofFragment(name: string): number {
+    const fragment = fragments.get(name);
+    let measured = ofFragments.get(name);
+    if (measured === undefined && fragment) {
+      measured = below(fragment.selectionSet, fragment.typeCondition.name.value);
+      ofFragments.set(name, measured);
+    }
+    return measured ?? 0;
+  }
+
+  return below;
+}
+
+type Measure = (selections: SelectionSetNode | undefined, typeName: string) => number;
