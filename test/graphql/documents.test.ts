@@ -68,6 +68,22 @@ test("documents are kept up to a number of bytes: those used the longest ago go"
   assert.notEqual(preparedOf(1), second);
 });
 
+test("fields are compared with each other only in a document that all other rules accept", () => {
+  const messagesOf = (field: string) => {
+    const text = `{ payment(externalId: "a") { id } payment(externalId: "b") { ${field} } }`;
+    try {
+      documentsUpTo().find(text, undefined);
+    } catch (error) {
+      return (error as AggregateError).errors.map(({ message }) => message);
+    }
+    return [];
+  };
+  assert.deepEqual(messagesOf("nope"), ['Cannot query field "nope" on type "Payment".']);
+  const [conflict, ...more] = messagesOf("id");
+  assert.match(conflict, /^Fields "payment" conflict/);
+  assert.deepEqual(more, []);
+});
+
 const used = () => {
   collect();
   collect();
