@@ -1,36 +1,43 @@
 import { hostname } from "node:os";
+import { create } from "@bufbuild/protobuf";
 import * as z from "zod";
-import { ofAccount } from "../errors.ts";
+import type { Core } from "../core/core.ts";
+import { GatewayError, ofAccount } from "../errors.ts";
+import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
+import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindNames, kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
 import {
   type Calls,
   type History,
   type OpenCall,
+  type PaymentActionResult,
   paymentAction,
+  type ReconcilerSettings,
   type Replica,
   type Session,
   type Start,
   type Status,
-  sandboxOrder,
 } from "./console-api.ts";
-import { historyOf } from "./history.ts";
+import { historyOf, openCallsOf } from "./history.ts";
 import {
   type AdminRequest,
   accountOf,
-  type Operator,
-  Refused,
+  callAs,
+  json,
+  type Routes,
   read,
   readQuery,
 } from "./operator.ts";
 import { docsPath } from "./page.ts";
-import { createPaymentActions, type PaymentActionsOptions } from "./payment-actions.ts";
-import type { SandboxActions } from "./sandbox-actions.ts";
 
-export interface ConsoleOptions extends PaymentActionsOptions {
+export interface ConsoleOptions {
+  readonly core: Core;
+  readonly report: Report;
   readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
   readonly activities: Activities;
   readonly ledger: Ledger;
@@ -40,16 +47,15 @@ export interface ConsoleOptions extends PaymentActionsOptions {
   /** RATE_LIMIT_RESERVE. */
   readonly reserve: number;
   readonly links: () => Session["links"];
-  /** Set in sandbox mode. */
-  readonly sandbox: SandboxActions | undefined;
+  readonly reconciler: ReconcilerSettings;
 }
 
 /**
- * What the operator's page shows and does: answers with the JSON of `console-api.ts` at `/api/...`,
- * with undefined for what does not exist. @throws Refused, GatewayError
+ * What the operator's page shows, and what an operator can ask the payments service about a payment
+ * or payout, in the JSON of `console-api.ts`. No money moves.
  */
-export function createConsole(options: ConsoleOptions) {
-  const { accounts, activities, ledger, reconciler, sandbox } = options;
+export function consoleRoutes(options: ConsoleOptions): Routes {
+  const { accounts, activities, core, ledger, reconciler, report } = options;
   const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
 
@@ -72,7 +78,7 @@ export function createConsole(options: ConsoleOptions) {
     };
   }
 
-  async function history(account: string, query: URLSearchParams): Promise<History> {
+  async function history(account: string, { query }: AdminRequest): Promise<History> {
     const { kind, external_id: externalId } = readQuery(historyQuery, query);
     const known = await historyOf(ledger, account, kind, externalId);
     return { ...known, calls: known.calls.map(openCall) };
@@ -86,58 +92,80 @@ export function createConsole(options: ConsoleOptions) {
     return { nowMs: Date.now(), total, calls: open.map(openCall) };
   }
 
-  type View = (operator: Operator, query: URLSearchParams) => unknown;
-  const ofOne = (view: (account: string, query: URLSearchParams) => unknown): View => {
-    return (operator, query) => view(accountOf(operator, query.get("account")), query);
-  };
-  /** `GET` of these paths. */
-  const views = new Map<string, View>([
-    [
-      "/api/session",
-      ({ accounts }): Session => ({
-        accounts,
-        authenticated: options.authenticated,
-        durable: ledger.durable,
-        reconciler,
-        links: { ...options.links(), docs: docsPath },
-      }),
-    ],
-    ["/api/status", ofOne(status)],
-    [
-      "/api/start",
-      ofOne(async (account): Promise<Start> => {
-        return { after: await ledger.cursorBefore(account, eventsAtFirst) };
-      }),
-    ],
-    ["/api/history", ofOne(history)],
-    ["/api/calls", ofOne(calls)],
-  ]);
-
-  type Action = (operator: Operator, body: unknown) => unknown;
-  const { lookUp, resendCallback } = createPaymentActions(options);
-  const about = (operator: Operator, body: unknown) => {
-    const asked = read(paymentAction, body);
-    return { ...asked, account: accountOf(operator, asked.account) };
-  };
-  /** `POST` of these paths. */
-  const actions = new Map<string, Action>([
-    ["/api/look-up", (operator, body) => lookUp(operator, about(operator, body))],
-    ["/api/resend-callback", (operator, body) => resendCallback(operator, about(operator, body))],
-  ]);
-
-  if (sandbox) {
-    const { scenarios, pay, payOut } = sandbox;
-    views.set("/api/sandbox", () => scenarios);
-    actions.set("/api/sandbox/payments", (_, body) => pay(read(sandboxOrder, body)));
-    actions.set("/api/sandbox/payouts", (_, body) => payOut(read(sandboxOrder, body)));
+  async function start(account: string): Promise<Start> {
+    return { after: await ledger.cursorBefore(account, eventsAtFirst) };
   }
 
-  return async (operator: Operator, { method, path, query, body }: AdminRequest) => {
-    const act = actions.get(path);
-    if (method === "POST" && act) return act(operator, await body());
-    if (method !== "GET") throw new Refused(405, "method not allowed");
-    return views.get(path)?.(operator, query);
+  function session({ operator: { accounts } }: AdminRequest): Session {
+    const { authenticated, links } = options;
+    const { durable } = ledger;
+    return { accounts, authenticated, durable, reconciler, links: { ...links(), docs: docsPath } };
+  }
+
+  async function about({ operator, body }: AdminRequest) {
+    const asked = read(paymentAction, await body());
+    return { ...asked, account: accountOf(operator, asked.account), operator: operator.name };
+  }
+
+  /**
+   * Looks an open call up at once instead of later; a payout without an open call is read from the
+   * service.
+   */
+  async function lookUp(request: AdminRequest): Promise<PaymentActionResult> {
+    const action = await about(request);
+    const { account, kind, externalId, operator } = action;
+    report("operatorAsked", { action: "look up", ...action });
+    const open = await openCallsOf(ledger, account, kind, externalId);
+    const next = open.filter(
+      ({ needsOperator }) => reconciler.afterMs !== undefined && !needsOperator,
+    );
+    for (const intent of next) {
+      const { checks, notFound } = intent;
+      await ledger.looked(account, intent, { checks, notFound, inMs: 0 });
+    }
+    if (next.length > 0) return { kind: "scheduled" };
+    if (kind === "payment") {
+      return { kind: "refused", message: "no look-up is due: ask for the callback again" };
+    }
+    const payout = create(GetPayoutRequestSchema, { externalId });
+    const call = callAs(operator, account, ["payouts:read"]);
+    return asked(() => core.getPayout(payout, call));
+  }
+
+  /** Asks the service to send the callback of a payment's latest operation again. */
+  async function resendCallback(request: AdminRequest): Promise<PaymentActionResult> {
+    const action = await about(request);
+    const { account, kind, externalId, operator } = action;
+    if (kind === "payout") {
+      return { kind: "refused", message: "the service sends no callback of a payout again" };
+    }
+    report("operatorAsked", { action: "resend callback", ...action });
+    const resend = create(ResendCallbackRequestSchema, { externalId });
+    const call = callAs(operator, account, ["callbacks:resend"]);
+    return asked(() => core.resendCallback(resend, call));
+  }
+
+  const ofOne = (view: (account: string, asked: AdminRequest) => unknown) =>
+    json((asked) => view(accountOf(asked.operator, asked.query.get("account")), asked));
+  return {
+    "GET /api/session": json(session),
+    "GET /api/status": ofOne(status),
+    "GET /api/start": ofOne(start),
+    "GET /api/history": ofOne(history),
+    "GET /api/calls": ofOne(calls),
+    "POST /api/look-up": json(lookUp),
+    "POST /api/resend-callback": json(resendCallback),
   };
+}
+
+async function asked(ask: () => Promise<unknown>): Promise<PaymentActionResult> {
+  try {
+    await ask();
+    return { kind: "asked" };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { kind: "refused", message: error.message };
+  }
 }
 
 const historyQuery = z.object({

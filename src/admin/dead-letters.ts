@@ -1,24 +1,22 @@
 import { isUtf8 } from "node:buffer";
 import * as z from "zod";
-import { type Replayed, replay } from "../callbacks/replay.ts";
+import { replay } from "../callbacks/replay.ts";
 import type { StoredDeadLetter } from "../ledger/dead-letters.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
-import type { Report } from "../report.ts";
+import type { Observations, Report } from "../report.ts";
 import { redact } from "../secrets/redact.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
 import {
   type AdminAnswer,
   type AdminRequest,
   accountOf,
-  notAllowed,
-  notFound,
-  type Operator,
+  json,
+  Refused,
+  type Routes,
   readQuery,
 } from "./operator.ts";
-
-export type DeadLetters = ReturnType<typeof createDeadLetters>;
 
 const maxListed = 1_000;
 
@@ -35,63 +33,76 @@ const listQuery = z.strictObject({
   cursor: z.string().optional(),
 });
 
-/** What an operator can do about callbacks that were not understood, of all accounts. */
-export function createDeadLetters(ledger: Ledger, report: Report, payoutEnds?: PayoutEnds) {
+/** What operators can do about callbacks that were not understood, of the accounts that they may see. */
+export function deadLetterRoutes(ledger: Ledger, report: Report, payoutEnds?: PayoutEnds): Routes {
+  const { letters } = ledger;
+
+  async function list({ operator, query }: AdminRequest): Promise<DeadLetterPage> {
+    const { account: asked, limit, order, cursor: behind } = readQuery(listQuery, query);
+    const account = accountOf(operator, asked ?? null);
+    const total = await letters.countDeadLetters(account);
+    const found: StoredDeadLetter[] = [];
+    const newestFirst = order === "newest";
+    for await (const letter of letters.deadLetters(account, { newestFirst, behind })) {
+      if (found.push(letter) > limit) break;
+    }
+    const page = found.slice(0, limit);
+    return {
+      dead_letters: page.map((letter) => viewOf(account, letter)),
+      total,
+      next_cursor: found.length > limit ? page.at(-1)?.place : undefined,
+    };
+  }
+
+  async function find({ operator, variables }: AdminRequest) {
+    const [account = "", id = ""] = variables;
+    const isTheirs = operator.accounts.includes(account);
+    const letter = isTheirs ? await letters.deadLetter(account, id) : undefined;
+    if (!letter) throw gone();
+    return { letter, view: viewOf(account, letter) };
+  }
+
+  /** The body as it was received may hold card data. */
+  async function read(asked: AdminRequest): Promise<DeadLetterDetails> {
+    const { letter, view } = await find(asked);
+    const body = asked.query.get("raw") === "false" ? undefined : letter.body;
+    if (body !== undefined) note(asked, "read as it came", view);
+    return { ...view, text: textOf(letter), body };
+  }
+
+  /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
+  async function replayed(asked: AdminRequest): Promise<AdminAnswer> {
+    const { account, id } = (await find(asked)).view;
+    const outcome = await replay(ledger, account, id, payoutEnds);
+    if (outcome === "not_found") throw gone();
+    const stays = outcome === "not_understood" || outcome === "locked";
+    if (!stays) note(asked, "replayed", { account, id, outcome });
+    return { status: stays ? 422 : 200, body: { outcome } };
+  }
+
+  /** Deletes a letter for good. */
+  async function discard(asked: AdminRequest): Promise<AdminAnswer> {
+    const { view } = await find(asked);
+    if (!(await letters.removeDeadLetter(view.account, view.id))) throw gone();
+    note(asked, "discarded", view);
+    return { status: 204 };
+  }
+
+  function note({ operator }: AdminRequest, did: Handled["did"], letter: Handled["letter"]): void {
+    report("letterHandled", { operator: operator.name, did, letter });
+  }
+
   return {
-    /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */
-    async list(
-      account: string,
-      { limit, order, cursor: behind }: Omit<z.output<typeof listQuery>, "account">,
-    ): Promise<DeadLetterPage> {
-      const newestFirst = order === "newest";
-      const total = await ledger.letters.countDeadLetters(account);
-      const found: StoredDeadLetter[] = [];
-      for await (const letter of ledger.letters.deadLetters(account, { newestFirst, behind })) {
-        if (found.push(letter) > limit) break;
-      }
-      const page = found.slice(0, limit);
-      return {
-        dead_letters: page.map((letter) => viewOf(account, letter)),
-        total,
-        next_cursor: found.length > limit ? page.at(-1)?.place : undefined,
-      };
-    },
-    /** @param rawFor the operator who gets the body as it was received, which may hold card data */
-    async find(
-      account: string,
-      id: string,
-      rawFor: string | undefined,
-    ): Promise<DeadLetterDetails | undefined> {
-      const letter = await ledger.letters.deadLetter(account, id);
-      if (!letter) return undefined;
-      const view = viewOf(account, letter);
-      const body = rawFor === undefined ? undefined : letter.body;
-      if (rawFor !== undefined && body !== undefined) {
-        report("letterHandled", { operator: rawFor, did: "read as it came", letter: view });
-      }
-      return { ...view, text: textOf(letter), body };
-    },
-    /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
-    async replay(account: string, id: string, operator: string): Promise<Replayed> {
-      const outcome = await replay(ledger, account, id, payoutEnds);
-      if (outcome === "stored" || outcome === "duplicate") {
-        report("letterHandled", { operator, did: "replayed", letter: { account, id, outcome } });
-      }
-      return outcome;
-    },
-    /** Deletes a letter for good. @returns whether it existed */
-    async discard(account: string, id: string, operator: string): Promise<boolean> {
-      const letter = await ledger.letters.deadLetter(account, id);
-      if (!letter || !(await ledger.letters.removeDeadLetter(account, id))) return false;
-      report("letterHandled", {
-        operator,
-        did: "discarded",
-        letter: viewOf(account, letter),
-      });
-      return true;
-    },
+    "GET /dead-letters": json(list),
+    "GET /dead-letters/{account}/{id}": json(read),
+    "POST /dead-letters/{account}/{id}/replay": replayed,
+    "DELETE /dead-letters/{account}/{id}": discard,
   };
 }
+
+type Handled = Observations["letterHandled"];
+
+const gone = () => new Refused(404, "not found");
 
 function viewOf(account: string, letter: StoredDeadLetter): DeadLetterView {
   const { id, kind, reason, body, receivedAtMs } = letter;
@@ -110,42 +121,4 @@ function textOf({ body }: StoredDeadLetter): string | undefined {
   if (body === undefined) return undefined;
   const bytes = Buffer.from(body, "base64");
   return isUtf8(bytes) ? redact(bytes.toString()) : undefined;
-}
-
-/**
- * Serves the dead letters of the accounts that the operator may see: `GET /dead-letters`,
- * `GET` and `DELETE /dead-letters/{account}/{id}`, `POST /dead-letters/{account}/{id}/replay`;
- * undefined for any other path. @throws Refused
- */
-export async function answerDeadLetters(
-  letters: DeadLetters,
-  operator: Operator,
-  { method, path, query }: AdminRequest,
-): Promise<AdminAnswer | undefined> {
-  const [, first, account, id, action, ...rest] = path.split("/").map(decodeURIComponent);
-  if (first !== "dead-letters" || rest.length > 0) return undefined;
-  if (account === undefined) {
-    if (method !== "GET") return notAllowed("GET, HEAD");
-    const { account, ...listed } = readQuery(listQuery, query);
-    const of = accountOf(operator, account ?? null);
-    return { status: 200, body: await letters.list(of, listed) };
-  }
-  if (!id || !operator.accounts.includes(account)) return notFound;
-
-  if (action === undefined) {
-    if (method === "DELETE") {
-      const wasThere = await letters.discard(account, id, operator.name);
-      return wasThere ? { status: 204 } : notFound;
-    }
-    if (method !== "GET") return notAllowed("GET, HEAD, DELETE");
-    const rawFor = query.get("raw") === "false" ? undefined : operator.name;
-    const letter = await letters.find(account, id, rawFor);
-    return letter ? { status: 200, body: letter } : notFound;
-  }
-  if (action !== "replay") return undefined;
-  if (method !== "POST") return notAllowed("POST");
-  const outcome = await letters.replay(account, id, operator.name);
-  if (outcome === "not_found") return notFound;
-  const stays = outcome === "not_understood" || outcome === "locked";
-  return { status: stays ? 422 : 200, body: { outcome } };
 }

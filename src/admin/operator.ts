@@ -19,20 +19,28 @@ export interface AdminAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An operator's request. */
+/** An operator's request for one of the routes. */
 export interface AdminRequest {
-  readonly method: string;
-  readonly path: string;
+  readonly operator: Operator;
+  /** What stands in the path for the route's variables. */
+  readonly variables: readonly string[];
   readonly query: URLSearchParams;
   /** Reads its JSON. @throws Refused */
   body(): Promise<unknown>;
 }
 
-export function notAllowed(allow: string): AdminAnswer {
-  return { status: 405, body: { error: "method not allowed" }, headers: { allow } };
-}
+/**
+ * What operators can ask for, each by its method and path, such as
+ * `GET /dead-letters/{account}/{id}`. @throws Refused, GatewayError
+ */
+export type Routes = Readonly<
+  Record<string, (asked: AdminRequest) => AdminAnswer | Promise<AdminAnswer>>
+>;
 
-export const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };
+/** A route that answers with JSON. */
+export function json(of: (asked: AdminRequest) => unknown): Routes[string] {
+  return async (asked) => ({ status: 200, body: await of(asked) });
+}
 
 /** A refusal with its HTTP status; its message is shown to the operator. */
 export class Refused extends Error {

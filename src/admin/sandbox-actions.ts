@@ -5,9 +5,15 @@ import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
 import { PaymentStatusSchema } from "../gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { SandboxOrder, SandboxResult, ScenarioInfo, Scenarios } from "./console-api.ts";
+import {
+  type SandboxOrder,
+  type SandboxResult,
+  type ScenarioInfo,
+  type Scenarios,
+  sandboxOrder,
+} from "./console-api.ts";
 import { nameOf } from "./history.ts";
-import { callAs, Refused } from "./operator.ts";
+import { callAs, json, Refused, type Routes, read } from "./operator.ts";
 
 /** A scenario of the emulator, and the values of a payment that trigger it. */
 export interface MagicValue {
@@ -17,43 +23,49 @@ export interface MagicValue {
   readonly cents?: string;
 }
 
-export type SandboxActions = ReturnType<typeof createSandboxActions>;
-
 /** For sandbox mode: makes payments and payouts like a caller. */
-export function createSandboxActions(core: Core, magicValues: readonly MagicValue[]) {
-  async function pay(order: SandboxOrder): Promise<SandboxResult> {
-    const request = paymentOf(order, valuesOf(order, magicValues));
-    return answerOf(async () => {
-      const { payment } = await core.createPayment(request, sandboxCall());
-      const { details, action } = payment;
-      return {
-        status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
-        statusCode: details?.statusCode || undefined,
-        actionUrl: action?.value || undefined,
-      };
-    });
-  }
-
-  async function payOut(order: SandboxOrder): Promise<SandboxResult> {
-    const request = payoutOf(order, valuesOf(order, magicValues));
-    return answerOf(async () => {
-      const { payout } = await core.requestPayout(request, sandboxCall());
-      const { status, statusCode } = payout;
-      return {
-        status: status?.toLowerCase() || undefined,
-        statusCode: statusCode || undefined,
-      };
-    });
-  }
-
+export function sandboxRoutes(core: Core, magicValues: readonly MagicValue[]): Routes {
   const scenarios: Scenarios = {
     scenarios: magicValues.map(({ cards, cents, scenario }) => {
       // The page gets no full card number: the gateway fills it in.
       return { ...scenario, card: cards[0]?.slice(-4) ?? "", cents };
     }),
   };
-  return { scenarios, pay, payOut };
+  const making = (make: (order: SandboxOrder, values: Values) => Promise<Answered>) =>
+    json(async ({ body }): Promise<SandboxResult> => {
+      const order = read(sandboxOrder, await body());
+      const values = valuesOf(order, magicValues);
+      try {
+        return { kind: "answered", ...(await make(order, values)) };
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error;
+        const { code, message, details } = error;
+        if (details.outcomeUnknown) return { kind: "unknown", message };
+        const upstreamCode = details.upstream?.code || undefined;
+        return { kind: "refused", code, message, upstreamCode };
+      }
+    });
+
+  return {
+    "GET /api/sandbox": json(() => scenarios),
+    "POST /api/sandbox/payments": making(async (order, values) => {
+      const { payment } = await core.createPayment(paymentOf(order, values), sandboxCall());
+      const { details, action } = payment;
+      return {
+        status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
+        statusCode: details?.statusCode || undefined,
+        actionUrl: action?.value || undefined,
+      };
+    }),
+    "POST /api/sandbox/payouts": making(async (order, values) => {
+      const { payout } = await core.requestPayout(payoutOf(order, values), sandboxCall());
+      const { status, statusCode } = payout;
+      return { status: status?.toLowerCase() || undefined, statusCode: statusCode || undefined };
+    }),
+  };
 }
+
+type Answered = Omit<SandboxResult & { kind: "answered" }, "kind">;
 
 /** A valid card number that is not a magic one, so that the amount decides. */
 const plainCard = "4242424242424242";
@@ -94,17 +106,3 @@ const description = "A trial from the console";
 
 /** A call for the emulator's merchant account. */
 const sandboxCall = () => callAs("console", "default", ["payments:write", "payouts:write"]);
-
-async function answerOf(
-  make: () => Promise<Omit<SandboxResult & { kind: "answered" }, "kind">>,
-): Promise<SandboxResult> {
-  try {
-    return { kind: "answered", ...(await make()) };
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error;
-    const { code, message, details } = error;
-    if (details.outcomeUnknown) return { kind: "unknown", message };
-    const upstreamCode = details.upstream?.code || undefined;
-    return { kind: "refused", code, message, upstreamCode };
-  }
-}

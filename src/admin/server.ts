@@ -7,15 +7,7 @@ import { http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import type { expositionOf } from "../telemetry/exposition.ts";
-import { answerDeadLetters, type DeadLetters } from "./dead-letters.ts";
-import {
-  type AdminAnswer,
-  type AdminRequest,
-  notAllowed,
-  notFound,
-  type Operator,
-  Refused,
-} from "./operator.ts";
+import { type AdminAnswer, type Operator, Refused, type Routes } from "./operator.ts";
 import { docsPage } from "./page.ts";
 
 export interface AdminOptions {
@@ -27,11 +19,10 @@ export interface AdminOptions {
   readonly details: () => Readonly<Record<string, unknown>> | undefined;
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void | Promise<void>;
-  readonly deadLetters: DeadLetters;
   /** The console's page. */
   readonly page: AdminAnswer;
-  /** The JSON at `/api/...`; undefined for what does not exist. @throws Refused, GatewayError */
-  readonly answerPage: (operator: Operator, request: AdminRequest) => Promise<unknown>;
+  /** What only operators may ask for, at `/api` and `/dead-letters`. */
+  readonly routes: Routes;
   /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
   readonly operatorOf: (request: IncomingMessage) => Promise<Operator>;
   /** Answers a request for `/graphql`, and identifies its operator itself. */
@@ -53,6 +44,7 @@ export interface AdminOptions {
  */
 export function createAdminServer(options: AdminOptions): Server {
   const { healthOnly, intake, onCut, onFailure } = options;
+  const routeOf = createRouter(options.routes);
   const server = createServer(
     {
       ...http1Options,
@@ -85,7 +77,7 @@ export function createAdminServer(options: AdminOptions): Server {
     if (healthOnly && (isForOperators || first === "")) {
       throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
     }
-    if (methodOf(request) !== "GET") return notAllowed("GET, HEAD");
+    if (methodOf(request) !== "GET") return notAllowed(["GET"]);
     return answerAnybody(request, url.pathname);
   }
 
@@ -140,12 +132,11 @@ export function createAdminServer(options: AdminOptions): Server {
       if (method === "POST" && !isJson.test(request.headers["content-type"] ?? "")) {
         throw new Refused(415, "send content-type: application/json");
       }
-      const asked = { method, path, query, body: () => readJson(incoming) };
-      if (!path.startsWith("/api/")) {
-        return (await answerDeadLetters(options.deadLetters, operator, asked)) ?? notFound;
-      }
-      const found = await options.answerPage(operator, asked);
-      return found === undefined ? notFound : { status: 200, body: found };
+      const route = routeOf(method, path);
+      if ("status" in route) return route;
+      const { variables } = route;
+      const body = () => readJson(incoming);
+      return await route.answer({ operator, variables, query, body });
     } finally {
       incoming.discard();
     }
@@ -161,6 +152,29 @@ export function createAdminServer(options: AdminOptions): Server {
     if (status === 500) onFailure(error);
     return refusal(status, known?.message ?? "internal error", known?.details.reason);
   }
+}
+
+/** Finds the route of a request, or the refusal of one that has none. */
+function createRouter(routes: Routes) {
+  const all = Object.entries(routes).map(([route, answer]) => {
+    const [method, path = ""] = route.split(" ");
+    return { method, path: new RegExp(`^${path.replace(/\{\w+\}/g, "([^/]+)")}$`), answer };
+  });
+  return (method: string, path: string) => {
+    const ofPath = all.filter((route) => route.path.test(path));
+    const found = ofPath.find((route) => route.method === method);
+    if (!found)
+      return ofPath.length === 0 ? notFound : notAllowed(ofPath.map((route) => route.method));
+    const variables = found.path.exec(path)?.slice(1).map(decodeURIComponent) ?? [];
+    return { variables, answer: found.answer };
+  };
+}
+
+const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };
+
+function notAllowed(methods: readonly (string | undefined)[]): AdminAnswer {
+  const allow = methods.join(", ").replace("GET", "GET, HEAD");
+  return { status: 405, body: { error: "method not allowed" }, headers: { allow } };
 }
 
 /**

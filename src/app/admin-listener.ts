@@ -1,9 +1,9 @@
 import type { Server } from "node:http";
-import { type ConsoleOptions, createConsole } from "../admin/console.ts";
-import { createDeadLetters } from "../admin/dead-letters.ts";
+import { type ConsoleOptions, consoleRoutes } from "../admin/console.ts";
+import { deadLetterRoutes } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { loadPage } from "../admin/page.ts";
-import { createSandboxActions } from "../admin/sandbox-actions.ts";
+import { sandboxRoutes } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { identifyOperator } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
@@ -53,7 +53,6 @@ export function createAdminListener(
   const names = [...accounts.keys()];
   const identify = adminKey ? identifyOperator(adminKey, new Set(names)) : options.identify;
   const operators = createOperatorIdentity(identify, names);
-  const deadLetters = createDeadLetters(ledger, report, config.payoutEnds);
   // Built when a page first asks, since a second schema costs a tenth of the start.
   let built: GraphqlServer | undefined;
   const graphql = () => {
@@ -63,24 +62,26 @@ export function createAdminListener(
     });
     return built;
   };
-  const answerPage = createConsole({
-    ...{ accounts, activities, ledger, notReady },
-    authenticated: !isOpen,
-    reserve: config.rateLimit.reserve,
-    reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },
-    ...{ core, report },
-    links() {
-      const url = config.publicUrl ?? publicUrl();
-      return {
-        graphiql: config.production ? undefined : `${url}/graphql`,
-        demo: emulator && config.auth.modes.has("none") ? `${url}/demo` : undefined,
-        ledger: emulator?.url,
-      };
-    },
-    sandbox: emulator && createSandboxActions(core, emulator.magicValues),
-  });
+  const routes = {
+    ...consoleRoutes({
+      ...{ accounts, activities, core, ledger, notReady, report },
+      reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },
+      authenticated: !isOpen,
+      reserve: config.rateLimit.reserve,
+      links() {
+        const url = config.publicUrl ?? publicUrl();
+        return {
+          graphiql: config.production ? undefined : `${url}/graphql`,
+          demo: emulator && config.auth.modes.has("none") ? `${url}/demo` : undefined,
+          ledger: emulator?.url,
+        };
+      },
+    }),
+    ...deadLetterRoutes(ledger, report, config.payoutEnds),
+    ...(emulator && sandboxRoutes(core, emulator.magicValues)),
+  };
   return createAdminServer({
-    ...{ notReady, deadLetters, intake, answerPage },
+    ...{ notReady, intake, routes },
     exposition: (accept) => expositionOf(metrics.registry, accept),
     details() {
       const redis = stores.redisHealth?.();

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createDeadLetters } from "../../src/admin/dead-letters.ts";
+import type { DeadLetterDetails, DeadLetterPage } from "../../src/admin/dead-letter.ts";
+import { deadLetterRoutes } from "../../src/admin/dead-letters.ts";
+import { Refused } from "../../src/admin/operator.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
@@ -10,7 +12,24 @@ function rig(t: TestContext) {
   t.after(() => log.close());
   const told: Observations["letterHandled"][] = [];
   const report = reportTo({ letterHandled: (about) => void told.push(about) });
-  const letters = createDeadLetters(log, report);
+  const routes = deadLetterRoutes(log, report);
+  const ask = async (route: string, id?: string, query = {}) => {
+    const answer = await routes[route]?.({
+      operator: { name: "ops", accounts: ["shop"] },
+      variables: id === undefined ? [] : ["shop", id],
+      query: new URLSearchParams(query),
+      body: () => assert.fail("no route has a body"),
+    });
+    return answer?.body as unknown;
+  };
+  const read = (id: string, query = {}) =>
+    ask("GET /dead-letters/{account}/{id}", id, query) as Promise<DeadLetterDetails>;
+  const list = () =>
+    ask("GET /dead-letters", undefined, { order: "oldest" }) as Promise<DeadLetterPage>;
+  const replay = (id: string) =>
+    ask("POST /dead-letters/{account}/{id}/replay", id).catch((error: unknown) =>
+      error instanceof Refused ? error.status : assert.fail(String(error)),
+    );
   let added = 0;
   const find = async (body: string | Uint8Array) => {
     const id = `l-${++added}`;
@@ -18,13 +37,13 @@ function rig(t: TestContext) {
       ...{ id, kind: EventKind.PAYOUT, reason: "why", receivedAtMs: added },
       body: Buffer.from(body as string).toString("base64"),
     });
-    return letters.find("shop", id, "ops");
+    return read(id);
   };
-  return { letters, find, told };
+  return { read, list, replay, find, told };
 }
 
-test("find returns what list shows of a letter, its body and the masked text", async (t) => {
-  const { letters, find } = rig(t);
+test("a letter is read as it is listed, with its body and the masked text", async (t) => {
+  const { read, list, find } = rig(t);
   const view = {
     account: "shop",
     id: "l-1",
@@ -34,24 +53,24 @@ test("find returns what list shows of a letter, its body and the masked text", a
     bytes: 2,
   };
   assert.deepEqual(await find("hi"), { ...view, body: "aGk=", text: "hi" });
-  const secret = (await find('{"cvv":"941","note":"4111 1111 1111 1111"}'))?.text;
+  const secret = (await find('{"cvv":"941","note":"4111 1111 1111 1111"}')).text;
   assert.equal(secret, '{\n  "cvv": "[redacted]",\n  "note": "4111 11** **** 1111"\n}');
-  assert.equal((await letters.find("shop", "l-1", undefined))?.body, undefined);
-  const page = await letters.list("shop", { limit: 10, order: "oldest" });
+  assert.equal((await read("l-1", { raw: "false" })).body, undefined);
+  const page = await list();
   assert.deepEqual([page.dead_letters[0], page.total], [view, 2]);
-  assert.equal((await find(""))?.text, "", "an empty body is a text");
+  assert.equal((await find("")).text, "", "an empty body is a text");
   const bytes = await find(Uint8Array.of(0xff, 0xfe));
-  assert.deepEqual([bytes?.body, bytes?.text], ["//4=", undefined], "it is no text");
+  assert.deepEqual([bytes.body, bytes.text], ["//4=", undefined], "it is no text");
 });
 
 test("a replay that is understood is told with its operator, and one that is not, not", async (t) => {
-  const { letters, find, told } = rig(t);
+  const { replay, find, told } = rig(t);
   await find('{"external_id": "e", "transaction_id": "t", "status": "success"}');
   await find("[]");
   told.length = 0;
-  const found: string[] = [];
-  for (const id of ["l-1", "l-2", "l-1"]) found.push(await letters.replay("shop", id, "ops"));
-  assert.deepEqual(found, ["stored", "not_understood", "not_found"]);
+  const found: unknown[] = [];
+  for (const id of ["l-1", "l-2", "l-1"]) found.push(await replay(id));
+  assert.deepEqual(found, [{ outcome: "stored" }, { outcome: "not_understood" }, 404]);
   const letter = { account: "shop", id: "l-1", outcome: "stored" };
   assert.deepEqual(told, [{ operator: "ops", did: "replayed", letter }]);
 });

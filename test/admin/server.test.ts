@@ -16,15 +16,9 @@ async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise
     notReady: () => [],
     details: () => undefined,
     refresh: () => {},
-    deadLetters: {
-      list: async () => ({ dead_letters: [], total: 0 }),
-      find: async () => undefined,
-      replay: async () => "not_found",
-      discard: async () => false,
-    },
     page: { status: 200, body: "" },
     operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
-    answerPage: async () => undefined,
+    routes: { "GET /dead-letters": async () => ({ status: 200, body: {} }) },
     graphql: () => {},
     onFailure: () => {},
     healthOnly: false,
@@ -64,7 +58,7 @@ test("a failure that the gateway has words for is told to the operator, too", as
   const failures: unknown[] = [];
   const damaged = new GatewayError("INTERNAL", "the stored record of payment:x cannot be read");
   const url = await serve(t, {
-    answerPage: () => Promise.reject(damaged),
+    routes: { "GET /api/history": () => Promise.reject(damaged) },
     onFailure: (error) => failures.push(error),
   });
   const answer = await fetch(`${url}/api/history`);
@@ -112,11 +106,41 @@ test("a path that is read as another one than it has is refused", async (t) => {
   assert.equal(await statusOf("/dead-letters/a%2F..%2Fb/x"), 404);
 });
 
+test("a route gets what its path holds; another method is told which are taken", async (t) => {
+  const url = await serve(t, {
+    routes: {
+      "GET /dead-letters/{account}/{id}": ({ variables }) => ({ status: 200, body: variables }),
+      "DELETE /dead-letters/{account}/{id}": () => ({ status: 204 }),
+      "POST /dead-letters/{account}/{id}/replay": () => ({ status: 422, body: {} }),
+    },
+  });
+  const letter = `${url}/dead-letters/a%2Fb/x.y`;
+  const found = await fetch(letter);
+  assert.deepEqual([found.status, await found.json()], [200, ["a/b", "x.y"]]);
+  assert.equal((await fetch(letter, { method: "DELETE" })).status, 204);
+  const headers = { "content-type": "application/json" };
+  for (const [path, method, status, allow] of [
+    [letter, "POST", 405, "GET, HEAD, DELETE"],
+    [`${letter}/replay`, "POST", 422, null],
+    [`${letter}/replay`, "GET", 405, "POST"],
+    [`${letter}/replay/x`, "POST", 404, null],
+    [`${url}/dead-letters/%zz/x`, "GET", 404, null],
+  ] as const) {
+    const answer = await fetch(path, { method, headers });
+    assert.deepEqual([answer.status, answer.headers.get("allow")], [status, allow], path);
+  }
+});
+
 test("a body of too many small chunks is cut, one of too many bytes refused", async (t) => {
   const { cuts, cut, onCut } = recordCuts();
   const orders: unknown[] = [];
-  const answerPage: AdminOptions["answerPage"] = async (_, { body }) => orders.push(await body());
-  const url = await serve(t, { answerPage, onCut });
+  const routes: AdminOptions["routes"] = {
+    "POST /api/sandbox/payments": async ({ body }) => ({
+      status: 200,
+      body: orders.push(await body()),
+    }),
+  };
+  const url = await serve(t, { routes, onCut });
   const post = (chunks: number, chunkBytes = 1) => {
     const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
     const sent = request(`${url}/api/sandbox/payments`, { method: "POST", headers });

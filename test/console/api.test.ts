@@ -103,7 +103,8 @@ test("a wrong trial is refused with the reason", async () => {
     415,
   );
   assert.equal((await post("/api/sandbox/payments", `"${"x".repeat(20_000)}"`)).status, 413);
-  assert.equal((await post("/api/sandbox/none", "{}")).status, 405);
+  assert.equal((await post("/api/sandbox/none", "{}")).status, 404);
+  assert.equal((await post("/api/sandbox", "{}")).status, 405);
 });
 
 test("a history has the messages as the REST API writes them, with secrets and card numbers masked", async () => {
