@@ -30,40 +30,25 @@ const maxRunChars = 1_000;
 function maskRun(run: string, minDigits: number): string {
   // No card number stands among so many digits: none of them is worth a search.
   if (run.length > maxRunChars) return "*".repeat(run.length);
-  const groups = [...run.matchAll(/\d+/g)].map((match) => ({
-    digits: match[0],
-    start: match.index,
-    end: match.index + match[0].length,
-  }));
-  const digits = groups.map((group) => group.digits);
-  let masked = "";
-  let at = 0;
-  for (let first = 0; first < groups.length; first++) {
-    const last = lastOfCardNumber(digits, first, minDigits);
-    if (last === undefined) continue;
-    const { start } = groups[first]!;
-    const { end } = groups[last]!;
-    masked += run.slice(at, start) + maskDigits(run.slice(start, end));
-    at = end;
-    first = last;
+  /** Groups of digits, and between two of them what separates them. */
+  const parts = run.split(/(\D+)/);
+  for (let first = 0; first < parts.length; first += 2) {
+    const number = parts.slice(first, endOfCardNumber(parts, first, minDigits));
+    if (number.length > 0) parts.splice(first, number.length, maskDigits(number.join("")));
   }
-  return masked + run.slice(at);
+  return parts.join("");
 }
 
-/** The last group of the longest card number that begins with the group `first`. */
-function lastOfCardNumber(
-  groups: readonly string[],
-  first: number,
-  minDigits: number,
-): number | undefined {
-  let digits = groups[first]!;
-  if (digits.length > maxDigits) return first;
-  let last: number | undefined;
-  for (let next = first; digits.length <= maxDigits; digits += groups[next]!) {
-    if (digits.length >= minDigits && passesLuhn(digits)) last = next;
-    if (++next >= groups.length) break;
+/** Behind the longest card number that begins with the group `first`; `first` if none does. */
+function endOfCardNumber(parts: readonly string[], first: number, minDigits: number): number {
+  let digits = "";
+  let end = first;
+  for (let at = first; at < parts.length; at += 2) {
+    digits += parts[at];
+    if (digits.length > maxDigits) return at === first ? first + 1 : end;
+    if (digits.length >= minDigits && passesLuhn(digits)) end = at + 1;
   }
-  return last;
+  return end;
 }
 
 function maskDigits(text: string): string {
