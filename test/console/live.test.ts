@@ -306,7 +306,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis }, () =
     const letters = page.locator("#letters");
     await letters.locator(".card").nth(1).waitFor();
     await letters.getByRole("button", { name: "Show body" }).first().click();
-    assert.match(await letters.locator("pre").innerText(), /"token\[redacted\]$/);
+    assert.match(await letters.locator("pre").innerText(), /^\[\d+ characters that are not JSON/);
     await letters.getByRole("button", { name: "Replay all" }).click();
     const ask = page.getByRole("dialog", { name: "Replay these 2 callbacks?" });
     await ask.getByRole("button", { name: "Replay" }).click();
