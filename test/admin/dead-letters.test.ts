@@ -58,7 +58,7 @@ test("a letter is read as it is listed, with its body and the masked text", asyn
   assert.equal((await read("l-1", { raw: "false" })).body, undefined);
   const page = await list();
   assert.deepEqual([page.dead_letters[0], page.total], [view, 2]);
-  assert.match((await find("")).text, /^\[0 characters/, "an empty body is a text");
+  assert.match((await find("")).text ?? "", /^\[0 characters/, "an empty body is a text");
   const bytes = await find(Uint8Array.of(0xff, 0xfe));
   assert.deepEqual([bytes.body, bytes.text], ["//4=", undefined], "it is no text");
 });
