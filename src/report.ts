@@ -108,11 +108,6 @@ export interface Observations {
     readonly http: () => Attributes;
     readonly traceparent: string | undefined;
   };
-  /** A read failed. */
-  readFailed: AtEndpoint & {
-    /** `retry`, or why it is not retried. */
-    readonly next: string;
-  };
   /** An answer named another `external_id` than its request: the client discards it. */
   mixUp: AtEndpoint;
   /** A field of an answer or a callback was not read as it was sent. */
@@ -130,7 +125,7 @@ export interface Observations {
   /** The breaker of the account's calls that move money, or of its other calls, changed. */
   breaker: OfAccount & {
     readonly calls: "money" | "other";
-    readonly state: "closed" | "open" | "halfOpen";
+    readonly state: "closed" | "open";
   };
 
   // The rate budget.

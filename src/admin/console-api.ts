@@ -100,7 +100,7 @@ export interface UpstreamStatus {
 /** `refused`: the service rejects the merchant's credentials. */
 export type UpstreamHealth = "idle" | "healthy" | "degraded" | "failing" | "refused";
 
-export type BreakerState = "closed" | "halfOpen" | "open";
+export type BreakerState = "closed" | "open";
 
 export interface CallFigures {
   readonly calls: number;

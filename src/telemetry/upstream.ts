@@ -27,13 +27,8 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
   );
   const breaker = metrics.gauge(
     "upstream_breaker_state",
-    "0 closed, 1 half open, 2 open: calls fail fast",
+    "0 closed, 2 open: all calls but one at a time fail fast",
     { account: accounts, calls: ["money", "other"] },
-  );
-  const readFailures = metrics.counter(
-    "upstream_read_failures_total",
-    "Failed attempts to read, by what followed: a retry, or the reason why there was none",
-    { account: [], endpoint: [], next: [] },
   );
   const mixUps = metrics.counter(
     "upstream_mix_ups_total",
@@ -69,7 +64,6 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
       seconds.observe(call, durationMs, traceparent);
       durations?.httpClientRequest(durationMs, call.http());
     },
-    readFailed: (about) => readFailures.add(about),
     mixUp(about) {
       mixUps.add(about);
       log.error(
@@ -124,12 +118,7 @@ const breakerStates = {
   open: {
     value: 2,
     level: "warn",
-    message: "the payments service keeps failing: calls to it fail fast; retrying",
-  },
-  halfOpen: {
-    value: 1,
-    level: "debug",
-    message: "trying whether the payments service answers again",
+    message: "the payments service keeps failing: all calls but one at a time fail fast",
   },
   closed: { value: 0, level: "info", message: "the payments service answers again" },
 } as const;

@@ -21,10 +21,7 @@ export function outcomeUnknown(
   return new GatewayError(code, message, { ...told, ...details });
 }
 
-/**
- * When to retry a call that the service failed, in milliseconds: it says nothing itself. After a
- * second the breaker may be open, whose refusals say when it lets calls through.
- */
+/** When to retry a call that the service failed, in milliseconds: it says nothing itself. */
 export const unavailableRetryMs = 1_000;
 
 /** The error if the service cannot be reached or understood, and no money moved. */
@@ -37,7 +34,38 @@ export function unavailable(
   return new GatewayError("UNAVAILABLE", message, details);
 }
 
-/** The verdict on an exchange that failed `lastedMs` after its start. */
+/** How an attempt to make a call ended without a result. */
+export interface Failure {
+  readonly kind: "error";
+  readonly error: GatewayError;
+  /** Also `nothing` if breaker or bucket refused the call, so that nothing was sent. */
+  readonly verdict: Verdict;
+  /** Why there is no answer that is understood, if so, in words that quote nothing of it. */
+  readonly fault?: string | undefined;
+  /** It was the spec's Too Many Requests. */
+  readonly rateLimited?: boolean;
+  /** The merchant's own credentials were refused. */
+  readonly credentialsRefused?: boolean;
+  /** The answer is to another request: nothing in it is about this one. */
+  readonly mixedUp?: boolean;
+}
+
+/** The failure of a call whose exchange failed `lastedMs` after its start. */
+export function failureOf(
+  failed: ExchangeFailure,
+  lastedMs: number,
+  money: Money | undefined,
+): Failure {
+  const verdict = verdictOf(failed, lastedMs);
+  return {
+    kind: "error",
+    error: errorOf(failed, money),
+    verdict,
+    fault: verdict === "nothing" ? undefined : faultOf(failed),
+    rateLimited: failed.head?.status === 429,
+  };
+}
+
 export function verdictOf({ failure, cause }: ExchangeFailure, lastedMs: number): Verdict {
   switch (failure) {
     case "kept":
@@ -54,16 +82,12 @@ export function verdictOf({ failure, cause }: ExchangeFailure, lastedMs: number)
   }
 }
 
+const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);
+
 /** A caller that leaves after this long counts as an upstream time-out. */
 const slowMs = 5_000;
 
-const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);
-
-/** The error of a call whose exchange failed. */
-export function errorOfFailure(
-  { failure, sent, cause }: ExchangeFailure,
-  money: Money | undefined,
-): GatewayError {
+function errorOf({ failure, sent, cause }: ExchangeFailure, money?: Money): GatewayError {
   // Whatever ended the exchange, a money call that was sent has an unknown outcome.
   if (sent && money) return outcomeUnknown(money.externalId, { cause });
   if (failure === "caller") return cause as GatewayError;
@@ -74,8 +98,7 @@ export function errorOfFailure(
   return unavailable(`the call to the payments service failed: ${faults[failure]}`, cause);
 }
 
-/** Why there is no answer, in words that quote nothing of it. */
-export function faultOf({ failure, cause }: ExchangeFailure): string {
+function faultOf({ failure, cause }: ExchangeFailure): string {
   if (failure !== "connection" || !(cause instanceof Error)) return faults[failure];
   const code = systemCode(cause);
   if (isRefusedAnswer(cause, code)) return "the answer breaks the rules of HTTP/1.1";
@@ -95,8 +118,3 @@ const faults: Readonly<Record<FailureKind, string>> = {
   timeout: "no answer in time",
   tooLarge: "the answer was too long",
 };
-
-/** The same of an answer that was not understood. */
-export function faultOfAnswer(status: number): string {
-  return status >= 500 ? `HTTP ${status}` : `HTTP ${status}, and the answer was not understood`;
-}

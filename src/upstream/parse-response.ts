@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import type { DecodeOptions, WireFault } from "../wire/wire.ts";
+import type { AnswerReader } from "./calls.ts";
 import { isRateLimit, readError, saysDone } from "./error-codes.ts";
 import {
   cleanError,
@@ -13,8 +14,13 @@ import {
 } from "./error-object.ts";
 import type { HttpResponse } from "./exchange.ts";
 import { pauseMs, retryAfterMs } from "./headers.ts";
-import { type Money, outcomeUnknown, unavailable, unavailableRetryMs } from "./outcome.ts";
-import type { AnswerReader } from "./rest-call.ts";
+import {
+  type Failure,
+  type Money,
+  outcomeUnknown,
+  unavailable,
+  unavailableRetryMs,
+} from "./outcome.ts";
 
 /** What reading an answer depends on, beside its call. */
 export interface Circumstances extends DecodeOptions {
@@ -28,20 +34,7 @@ export interface Circumstances extends DecodeOptions {
 }
 
 /** What an answer means. */
-export type ParsedResponse<Result> =
-  | { readonly kind: "result"; readonly result: Result }
-  | {
-      readonly kind: "error";
-      readonly error: GatewayError;
-      /** It was the spec's Too Many Requests. */
-      readonly rateLimited?: boolean;
-      /** The merchant's own credentials were refused. */
-      readonly credentialsRefused?: boolean;
-      /** It answers another request: nothing in it is about this one. */
-      readonly mixedUp?: boolean;
-      /** The service failed to answer the call: 5xx, or an answer that was not understood. */
-      readonly serviceFailed?: boolean;
-    };
+export type ParsedResponse<Result> = { readonly kind: "result"; readonly result: Result } | Failure;
 
 /**
  * Reads an answer. The spec ties no HTTP statuses to errors, so an Error object counts as an error
@@ -69,10 +62,12 @@ function unlessMixedUp<Result>(
   { externalId }: AnswerReader<Result>,
   given: Circumstances,
 ): ParsedResponse<Result> {
-  const named = externalId !== undefined && (result as { externalId?: string }).externalId;
+  const named =
+    externalId !== undefined && (result as { externalId?: string } | undefined)?.externalId;
   if (!named || named === externalId) return { kind: "result", result };
   const cause = new Error("the answer is about another external_id");
-  return { ...notUnderstood(answer, given, cause), mixedUp: true };
+  // `mixUp` is reported of it, and no fault.
+  return { ...notUnderstood(answer, given, cause), mixedUp: true, fault: undefined };
 }
 
 function parseSuccess<Result>(
@@ -148,7 +143,7 @@ function refusal(
   answer: HttpResponse,
   object: UpstreamError | undefined,
   { money, asCustomer, hideSecrets }: Circumstances,
-): ParsedResponse<never> {
+): Failure {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
   const reported = rateLimited ? rateLimitError(object) : object;
@@ -160,12 +155,19 @@ function refusal(
     asCustomer,
     movesMoney: money !== undefined,
   });
-  const serviceFailed = status >= 500;
+  const failed = status >= 500;
+  const how = {
+    kind: "error",
+    // An error code is the service's own word on one call, whatever the status: the service is up.
+    verdict: failed && !upstream?.code ? "failed" : "answered",
+    fault: failed ? `HTTP ${status}` : undefined,
+    rateLimited,
+  } as const;
   // A 5xx without an Error object most likely comes from a proxy, not from the service.
   const detail = upstream ?? (status < 500 ? bareStatus(status) : undefined);
   if (money && (reading.leavesOpen || !isRejection(status, object))) {
     const error = outcomeUnknown(money.externalId, detail && { upstream: detail });
-    return { kind: "error", error, serviceFailed };
+    return { ...how, error };
   }
   const error = new GatewayError(reading.code, textOf(upstream, status), {
     ...reasonOf(upstream, status),
@@ -176,13 +178,7 @@ function refusal(
   });
   // With a customer's credentials the service may have refused those, and a customer must not be
   // able to make the gateway unready.
-  return {
-    kind: "error",
-    error,
-    rateLimited,
-    credentialsRefused: !!reading.credentials && !asCustomer,
-    serviceFailed,
-  };
+  return { ...how, error, credentialsRefused: !!reading.credentials && !asCustomer };
 }
 
 /**
@@ -217,12 +213,13 @@ function notUnderstood(
   { status }: HttpResponse,
   { money }: Circumstances,
   cause?: unknown,
-): Extract<ParsedResponse<never>, { kind: "error" }> {
+): Failure {
   const error = money
     ? outcomeUnknown(money.externalId, { cause })
     : unavailable(
         `the payments service's answer (HTTP status ${status}) was not understood`,
         cause,
       );
-  return { kind: "error", error, serviceFailed: true };
+  const fault = `HTTP ${status}${status < 500 ? ", and the answer was not understood" : ""}`;
+  return { kind: "error", error, verdict: "failed", fault };
 }

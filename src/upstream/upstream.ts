@@ -33,7 +33,7 @@ export interface UpstreamOptions {
   readonly budget?: Pick<MemoryBudget, "open">;
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
-  /** Milliseconds on a clock that never goes back, for breakers and connections. Default: Node's. */
+  /** Milliseconds on a clock that never goes back. Default: Node's. */
   readonly now?: () => number;
   /** 0 to 1, for the jitter of pauses. Default: Math.random. */
   readonly random?: () => number;
@@ -62,15 +62,14 @@ export interface SendOptions {
 }
 
 /**
- * The payments service for one merchant account: a method per REST call, see `calls.ts`. Requests must have passed
- * validation. Each request takes a token of the account's rate budget first. Reads that the
- * service fails to answer (`failed` in `breaker.ts`, and no Error object) are sent again, at most
- * twice; every other call is sent at most once.
+ * The payments service for one merchant account: a method per REST call, see `calls.ts`. Requests
+ * must have passed validation. Each request takes a token of the account's rate budget first. Reads
+ * that the service fails to answer (`failed` in `breaker.ts`) are sent again, at most twice; every
+ * other call is sent at most once.
  *
  * @throws GatewayError by the table of `error-codes.ts`: with `upstream` for an Error object;
- * UNAVAILABLE if the service cannot be reached, with `retryAfterMs` if the breaker refused the
- * call; UNKNOWN with `outcomeUnknown` for a call that moves money and was sent, but got no answer
- * that was understood.
+ * UNAVAILABLE if the service cannot be reached, or the breaker refused the call; UNKNOWN with
+ * `outcomeUnknown` for a call that moves money and was sent, but got no answer that was understood.
  */
 export type Upstream = {
   readonly [Name in keyof typeof calls]: (

@@ -76,8 +76,8 @@ test("an open breaker and refused credentials decide the health, whatever the fi
   const { activities, activity, report, call, waited, pass } = rig(t);
   call("200");
   report("breaker", { account, calls: "other", state: "open" });
-  report("breaker", { account, calls: "money", state: "halfOpen" });
-  assert.deepEqual(activity.upstream.breakers, { money: "halfOpen", other: "open" });
+  report("breaker", { account, calls: "money", state: "open" });
+  assert.deepEqual(activity.upstream.breakers, { money: "open", other: "open" });
   assert.equal(activity.upstream.health, "failing");
   for (const calls of ["other", "money"] as const) {
     report("breaker", { account, calls, state: "closed" });

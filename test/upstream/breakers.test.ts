@@ -4,7 +4,16 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { closedPort } from "../listen.ts";
-import { createPayment, deactivate, failureOf, getPayout, patient, rig, serverRig } from "./rig.ts";
+import {
+  createPayment,
+  deactivate,
+  failureOf,
+  getPayout,
+  patient,
+  type RigOptions,
+  rig,
+  serverRig,
+} from "./rig.ts";
 import { answer, json } from "./scripted-server.ts";
 
 let reads = 0;
@@ -15,35 +24,44 @@ const read = (upstream: Upstream, options = patient) =>
 const html = answer(502, "<html>Bad Gateway</html>");
 const good = json(200, '{"id":"p","currency":"UAH"}');
 
-/** A rig in virtual time without jitter. A test may change `service.script`, the answer. */
-async function breakerRig(t: Parameters<typeof serverRig>[0], script: string) {
-  const time = { now: 0 };
+/** A rig whose test may change `service.script`, the answer. */
+async function breakerRig(
+  t: Parameters<typeof serverRig>[0],
+  script: string,
+  take: RigOptions["take"] = async () => {},
+) {
   const service = { script };
   const made = await serverRig(t, ({ socket }) => socket.write(service.script), {
-    now: () => time.now,
     random: () => 0,
+    take,
   });
-  return { ...made, time, service };
+  return { ...made, service };
 }
 
 async function fail(upstream: Upstream, count: number): Promise<void> {
   for (let n = 0; n < count; n++) await failureOf(read(upstream));
 }
 
-test("failing reads open the breaker: later calls fail at once, with no request and no token", async (t) => {
-  const { upstream, server, taken, states } = await breakerRig(t, html);
-  await fail(upstream, 20);
+test("failing reads open the breaker: one at a time is sent, others fail with no request and no token", async (t) => {
+  const { upstream, server, taken, states, service } = await breakerRig(t, html);
+  await fail(upstream, 2);
   assert.deepEqual(states, ["other open"]);
-  const sent = server.requests.length;
-  assert.equal(sent, 20);
-  const tokens = taken.length;
 
+  service.script = "";
+  const probe = read(upstream);
+  const { socket } = await server.request(6);
+  const tokens = taken.length;
   const error = await failureOf(read(upstream));
-  assert.equal(error.code, "UNAVAILABLE");
-  assert.equal(error.details.retryAfterMs, 1_000);
+  assert.deepEqual([error.code, error.details.retryAfterMs], ["UNAVAILABLE", 1_000]);
+  assert.match(error.message, /keeps failing/);
   assert.equal((await failureOf(deactivate(upstream))).code, "UNAVAILABLE");
-  assert.equal(server.requests.length, sent);
-  assert.equal(taken.length, tokens, "no token is spent");
+  assert.deepEqual([server.requests.length, taken.length], [7, tokens], "no token is spent");
+
+  service.script = good;
+  socket.write(good);
+  await probe;
+  assert.deepEqual(states, ["other open", "other closed"]);
+  await Promise.all([1, 2, 3].map(() => read(upstream)));
 });
 
 test("failing reads do not stop payments", async (t) => {
@@ -62,26 +80,6 @@ test("payments that get a 502 do not open the breaker: each is sent and ends as 
   }
   assert.equal(server.requests.length, 50);
   assert.deepEqual(states, []);
-});
-
-test("an open breaker sends one probe at a time and closes once a probe is answered", async (t) => {
-  const { upstream, server, service, states, time } = await breakerRig(t, html);
-  await fail(upstream, 20);
-  time.now += 1_000;
-  await failureOf(read(upstream));
-  assert.equal(server.requests.length, 21, "the probe is not tried again");
-  assert.equal((await failureOf(read(upstream))).details.retryAfterMs, 2_000);
-
-  time.now += 2_000;
-  service.script = good;
-  const together = await Promise.allSettled([1, 2, 3, 4, 5].map(() => read(upstream)));
-  assert.equal(together.filter(({ status }) => status === "fulfilled").length, 1);
-  assert.equal(server.requests.length, 22);
-  assert.deepEqual(
-    states,
-    ["open", "halfOpen", "open", "halfOpen", "closed"].map((state) => `other ${state}`),
-  );
-  await read(upstream);
 });
 
 test("Error objects, Too Many Requests and a 403 do not open the breaker", async (t) => {
@@ -107,54 +105,67 @@ test("a read that always fails with an Error object does not stop other reads", 
   assert.equal((await read(upstream)).currency, "UAH");
 });
 
-test("refused connections open the breaker for payments until one connection succeeds", async (t) => {
-  const port = await closedPort();
-  const time = { now: 0 };
-  const { upstream, taken, states } = rig(t, `http://127.0.0.1:${port}`, {
-    now: () => time.now,
-    random: () => 0,
+test("connections that are not made open the breaker for payments, and an answer of any kind closes it", async (t) => {
+  const lookups: (() => void)[] = [];
+  let onLookup = () => {};
+  const { upstream, taken, states } = rig(t, "http://upstream.test", {
+    tls: {
+      lookup: (_name, _options, found) => {
+        lookups.push(() => found(Object.assign(new Error("gone"), { code: "ENOTFOUND" }), []));
+        onLookup();
+      },
+    },
   });
-  for (let n = 0; n < 25; n++) {
-    const error = await failureOf(createPayment(upstream));
-    assert.equal(error.code, "UNAVAILABLE");
-    assert.equal(error.details.outcomeUnknown, undefined);
-    assert.match(error.message, n < 20 ? /cannot be reached/ : /keeps failing/);
-    assert.equal(error.details.retryAfterMs, 1_000);
+  const lookedUp = async (count: number) => {
+    while (lookups.length < count) await new Promise<void>((resolve) => (onLookup = resolve));
+  };
+  for (let n = 1; n <= 5; n++) {
+    const failed = failureOf(createPayment(upstream));
+    await lookedUp(n);
+    lookups.at(-1)?.();
+    const error = await failed;
+    assert.deepEqual([error.code, error.details.outcomeUnknown], ["UNAVAILABLE", undefined]);
   }
-  assert.equal(taken.length, 20);
   assert.deepEqual(states, ["money open"]);
+  const probe = failureOf(createPayment(upstream));
+  await lookedUp(6);
+  assert.match((await failureOf(createPayment(upstream))).message, /keeps failing/);
+  assert.equal(taken.length, 6);
+  lookups.at(-1)?.();
+  await probe;
 
-  // The service is reachable again, though it answers with HTML: payments are sent.
+  const port = await closedPort();
+  const other = rig(t, `http://127.0.0.1:${port}`);
+  await Promise.all(Array.from({ length: 5 }, () => failureOf(createPayment(other.upstream))));
+  assert.deepEqual(other.states, ["money open"]);
   const back = createServer((socket) => {
     socket.on("error", () => {}).on("data", () => socket.write(html));
   }).listen(port, "127.0.0.1");
   await once(back, "listening");
   t.after(() => back.close());
-  time.now += 1_000;
-  for (let n = 0; n < 25; n++)
-    assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
-  assert.deepEqual(states, ["money open", "money halfOpen", "money closed"]);
+  assert.equal((await failureOf(createPayment(other.upstream))).code, "UNKNOWN");
+  assert.deepEqual(other.states, ["money open", "money closed"]);
 });
 
-test("a call that waits for a token while the breaker opens is not sent", async (t) => {
-  let open = () => {};
+test("a call that waits for a token while another one is tried is not sent", async (t) => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   let waits = false;
-  const gate = new Promise<void>((resolve) => (open = resolve));
-  const { upstream, server, settled, states } = await serverRig(t, html, {
-    random: () => 0,
-    take: async () => {
-      if (waits) await gate;
-    },
+  const { upstream, server, settled, states, service } = await breakerRig(t, html, async () => {
+    if (waits) await gate;
   });
-  await fail(upstream, 3);
+  await fail(upstream, 1);
   waits = true;
   const queued = failureOf(read(upstream));
   waits = false;
-  await fail(upstream, 20);
+  await fail(upstream, 1);
   assert.deepEqual(states, ["other open"]);
-  const sent = server.requests.length;
+  service.script = "";
+  const probe = failureOf(read(upstream));
+  await server.request(6);
   open();
-  assert.equal((await queued).details.retryAfterMs !== undefined, true);
-  assert.equal(server.requests.length, sent);
+  assert.match((await queued).message, /keeps failing/);
+  assert.equal(server.requests.length, 7);
   assert.deepEqual(settled.at(-1), ["release"]);
+  server.requests[6]?.socket.write(good);
+  await probe.catch(() => {});
 });

@@ -21,14 +21,13 @@ const payout = json(200, '{"external_id":"order-1","status":"done"}');
 const html = answer(502, "<html>Bad Gateway</html>");
 
 test("a read whose connection is lost twice is answered at the third attempt", async (t) => {
-  const { upstream, server, taken, settled, calls, nexts } = await serverRig(t, ({ socket }) => {
+  const { upstream, server, taken, settled, calls } = await serverRig(t, ({ socket }) => {
     if (server.requests.length < 3) socket.resetAndDestroy();
     else socket.write(payout);
   });
   assert.equal((await getPayout(upstream)).status, "done");
   assert.equal(server.requests.length, 3);
   assert.deepEqual([taken.length, settled.length, calls.length], [3, 3, 3]);
-  assert.deepEqual(nexts, ["retry", "retry"]);
 });
 
 test("a read is not sent again before the pause that the service asks for", async (t) => {
@@ -37,16 +36,15 @@ test("a read is not sent again before the pause that the service asks for", asyn
     "Retry-After: Sun, 29 Nov 2026 10:00:07 GMT",
   ];
   for (const pause of [["Retry-After: 7"], dates]) {
-    const { upstream, server, nexts } = await serverRig(t, answer(503, "later", ...pause));
+    const { upstream, server } = await serverRig(t, answer(503, "later", ...pause));
     const { code, details } = await failureOf(getPayout(upstream));
     assert.deepEqual([code, details.retryAfterMs], ["UNAVAILABLE", 7_000]);
     assert.equal(server.requests.length, 1);
-    assert.deepEqual(nexts, ["answered"]);
   }
 });
 
 test("a write that fails is sent once", async (t) => {
-  const { upstream, server, nexts } = await serverRig(t, ({ socket }) => socket.resetAndDestroy());
+  const { upstream, server } = await serverRig(t, ({ socket }) => socket.resetAndDestroy());
   const writes = [
     createPayment(upstream),
     resendCallback(upstream),
@@ -59,13 +57,12 @@ test("a write that fails is sent once", async (t) => {
   ];
   await Promise.allSettled(writes);
   assert.equal(server.requests.length, writes.length);
-  assert.deepEqual(nexts, []);
 });
 
 test("all attempts of a read together take no longer than UPSTREAM_TIMEOUT", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const timeoutMs = 60_000;
-  const { upstream, server, nexts } = await serverRig(t, () => {}, { timeoutMs, random: () => 0 });
+  const { upstream, server } = await serverRig(t, () => {}, { timeoutMs, random: () => 0 });
   const failed = failureOf(getPayout(upstream));
   const first = await server.request(0);
   // The client measures the first attempt with performance.now(), which is not mocked.
@@ -81,30 +78,27 @@ test("all attempts of a read together take no longer than UPSTREAM_TIMEOUT", asy
   t.mock.timers.tick(timeoutMs - heldMs);
   assert.equal((await failed).code, "UNAVAILABLE");
   assert.equal(server.requests.length, 2);
-  assert.deepEqual(nexts, ["retry", "timeout"]);
 });
 
 test("a read is retried at most twice", async (t) => {
-  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 0 });
+  const { upstream, server } = await serverRig(t, html, { random: () => 0 });
   assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
   assert.equal(server.requests.length, 3);
-  assert.deepEqual(nexts, ["retry", "retry", "tries"]);
 });
 
 test("a read is not retried if the pause would outlast UPSTREAM_TIMEOUT", async (t) => {
   // A pause of a hundred seconds.
-  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 1_000 });
+  const { upstream, server } = await serverRig(t, html, { random: () => 1_000 });
   assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
   assert.equal(server.requests.length, 1);
-  assert.deepEqual(nexts, ["timeout"]);
 });
 
 test("a caller that leaves during the pause ends it, and the read is not sent again", async (t) => {
   // A pause of five seconds.
-  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 50 });
+  const { upstream, server, calls } = await serverRig(t, html, { random: () => 50 });
   const caller = new AbortController();
   const ended = failureOf(getPayout(upstream, { signal: caller.signal }));
-  await until(() => nexts.length === 1);
+  await until(() => calls.length === 1);
   caller.abort();
   assert.equal((await ended).code, "CANCELLED");
   await failureOf(createPayment(upstream));
@@ -115,9 +109,9 @@ test("a caller that leaves during the pause ends it, and the read is not sent ag
 });
 
 test("close ends a pause with the failure that led to it", async (t) => {
-  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 50 });
+  const { upstream, server, calls } = await serverRig(t, html, { random: () => 50 });
   const ended = failureOf(getPayout(upstream));
-  await until(() => nexts.length === 1);
+  await until(() => calls.length === 1);
   await upstream.close();
   assert.match((await ended).message, /HTTP status 502/);
   assert.equal(server.requests.length, 1);
@@ -137,10 +131,9 @@ test("a retry that gets no token ends with the previous failure", async (t) => {
 });
 
 test("a read that the service answers with an Error object is not sent again", async (t) => {
-  const { upstream, server, nexts } = await serverRig(t, json(500, '{"code":"internal_error"}'));
+  const { upstream, server } = await serverRig(t, json(500, '{"code":"internal_error"}'));
   assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
   assert.equal(server.requests.length, 1);
-  assert.deepEqual(nexts, ["answered"]);
 });
 
 test("a caller that leaves during a retry closes the retry's socket", async (t) => {

@@ -45,8 +45,6 @@ export interface Rig {
   readonly credentials: boolean[];
   /** Breaker changes as `<calls> <state>`, such as `other open`. */
   readonly states: string[];
-  /** The `next` of each failed read, such as `retry` or `tries`. */
-  readonly nexts: string[];
 }
 
 export interface RigOptions extends Partial<UpstreamOptions>, Pick<ConnectionsOptions, "tls"> {
@@ -64,7 +62,6 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
   const faults: Rig["faults"] = [];
   const credentials: boolean[] = [];
   const states: string[] = [];
-  const nexts: string[] = [];
   const permit = {
     observe: (headers: RateLimitHeaders) => void settled.push(["observe", headers]),
     rejected: (headers: RateLimitHeaders) => void settled.push(["rejected", headers]),
@@ -99,12 +96,11 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
         void faults.push({ endpoint, ...fault }),
       credentials: ({ accepted }) => void credentials.push(accepted),
       breaker: ({ calls, state }) => void states.push(`${calls} ${state}`),
-      readFailed: ({ next }) => void nexts.push(next),
     }),
     ...options,
   });
   t.after(() => upstream.close());
-  return { upstream, taken, settled, calls, causes, faults, credentials, states, nexts };
+  return { upstream, taken, settled, calls, causes, faults, credentials, states };
 }
 
 function connectionsWith(url: string, tls: RigOptions["tls"], timeoutMs = 10_000): Connections {
