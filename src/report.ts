@@ -93,7 +93,6 @@ export interface Observations {
     readonly listener: Listener;
     readonly kind: "money" | "watch" | "other" | "unknown" | "exempt";
   };
-  callsInFlight: { readonly count: number };
 
   // The payments service.
   /** A request to the service begins (1) or has ended (-1). */
@@ -145,11 +144,6 @@ export interface Observations {
     /** Why Redis cannot be used, fit for logs. */
     readonly reason?: string;
   };
-  budget: OfAccount & {
-    readonly source: "own" | "shared" | "share";
-    readonly limit: number;
-    readonly remaining: number;
-  };
 
   // Events and the calls that move money.
   callback: {
@@ -183,8 +177,6 @@ export interface Observations {
   locked: OfAccount & { readonly what: "event" | "dead_letter" };
   /** A stored record does not say what this gateway can read: its calls are not looked up. */
   unreadable: OfAccount & { readonly record: string; readonly error: unknown };
-  /** Waiting for an operator; undefined: the store is unreachable. */
-  deadLetters: OfAccount & { readonly waiting: number | undefined };
   /** An operator was given a dead letter's bytes, had it understood, or deleted it for good. */
   letterHandled: {
     readonly operator: string;
@@ -203,23 +195,12 @@ export interface Observations {
   probed: OfAccount & { readonly lookupMethod: string; readonly outcome: string };
   /** A call was not settled in time: an operator has to look. */
   givenUp: MoneyCall & { readonly startedAtMs: number };
-  /** Counts of the unsettled calls; undefined: the store is unreachable. */
-  unsettled: OfAccount & {
-    readonly calls:
-      | {
-          readonly unknown: number;
-          readonly pending: number;
-          readonly oldestUnknownMs?: number;
-        }
-      | undefined;
-  };
   /** A round of the reconciler failed; the next one follows. */
   reconcileFailed: OfAccount & { readonly error: unknown };
   /** A round after those that failed did not. */
   reconcileBack: OfAccount;
 
   // The process and what it needs.
-  ready: { readonly isReady: boolean };
   /** `variable` names the file of the keys. */
   keysReloaded: { readonly variable: string };
   /** A changed file of keys cannot be used: the previous keys stay in force. */
@@ -228,8 +209,6 @@ export interface Observations {
   keySetNotFetched: { readonly reason: string };
   tlsChanged: { readonly cert: string };
   tlsUnusable: { readonly reason: string };
-  /** The certificate that is in force. */
-  tlsInUse: { readonly cert: string };
   redisCommand: {
     readonly command: string;
     readonly failed: boolean;
@@ -246,11 +225,6 @@ export interface Observations {
     readonly accounts: readonly string[];
   };
   redisBack: { readonly awayMs: number };
-  redisState: {
-    /** Start of the present outage. */
-    readonly since?: Date;
-    readonly replicas: number | undefined;
-  };
   /** What became of ended spans, or of a round of durations. `dropped`: the queue was full. */
   telemetrySent: {
     readonly signal: "trace" | "metric";

@@ -5,12 +5,12 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
-import { budget } from "../../src/telemetry/budget.ts";
 import { edges } from "../../src/telemetry/edges.ts";
 import { ledger } from "../../src/telemetry/ledger.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { createMetrics, type Metrics, type TelemetryContext } from "../../src/telemetry/metrics.ts";
 import { processes } from "../../src/telemetry/process.ts";
+import { scraped } from "../../src/telemetry/scraped.ts";
 import { upstream } from "../../src/telemetry/upstream.ts";
 
 interface Found {
@@ -25,10 +25,10 @@ const alerts = alertsByExpression();
 const real = createMetrics();
 const areas: readonly (readonly [title: string, metrics: readonly Found[]])[] = [
   ["Calls, operations and streams", createdBy(edges)],
-  ["The payments service", createdBy(upstream)],
-  ["The rate budget", createdBy(budget)],
+  ["The payments service and the rate budget", createdBy(upstream)],
   ["Callbacks, events and calls that move money", createdBy(ledger)],
   ["The process", createdBy(processes)],
+  ["Read when the metrics are", createdBy(scraped)],
 ];
 
 const text = [

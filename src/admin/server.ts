@@ -6,7 +6,7 @@ import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
-import type { expositionOf } from "../telemetry/exposition.ts";
+import type { expositionOf } from "../telemetry/metrics.ts";
 import { type AdminAnswer, type Operator, Refused, type Routes } from "./operator.ts";
 import { docsPage } from "./page.ts";
 

@@ -16,7 +16,7 @@ import type { Intake } from "../net/intake.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { TlsFiles } from "../net/tls-files.ts";
 import type { Logger } from "../report.ts";
-import { expositionOf } from "../telemetry/exposition.ts";
+import { expositionOf } from "../telemetry/metrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Emulator } from "./emulator.ts";
 import { createHostGuard } from "./host-guard.ts";
@@ -44,7 +44,7 @@ export function createAdminListener(
   options: AdminListenerOptions,
 ): Server {
   const { accounts, activities, core, intake, stores, tlsFiles, emulator } = options;
-  const { metrics, report } = options.telemetry;
+  const { metrics, report, refresh } = options.telemetry;
   const { notReady, publicUrl } = options;
   const { ledger } = stores;
   const { maxConnections, maxConnectionsPerAddress } = config;
@@ -97,24 +97,10 @@ export function createAdminListener(
     counts: { maxConnections, maxConnectionsPerAddress },
     misdirection: createHostGuard(config, config.adminAddress),
     onCut: (limit) => report("cut", { listener: "admin", limit }),
-    async refresh() {
-      report("ready", { isReady: notReady().length === 0 });
-      if (tlsFiles) report("tlsInUse", tlsFiles.content);
-      report("callsInFlight", { count: options.admission.inFlight });
-      for (const [account, { bucket }] of accounts) {
-        report("budget", { account, source: bucket.source, ...bucket.status() });
-      }
+    refresh() {
       const redis = stores.redisHealth?.();
-      if (redis) report("redisState", redis);
-      const counted = names.map(async (account) => {
-        const [waiting, calls] = await Promise.all([
-          ledger.letters.countDeadLetters(account).catch(() => undefined),
-          ledger.stats(account).catch(() => undefined),
-        ]);
-        report("deadLetters", { account, waiting });
-        report("unsettled", { account, calls });
-      });
-      await Promise.all(counted);
+      const { admission } = options;
+      return refresh({ notReady, admission, tlsFiles, accounts, ledger, redis });
     },
   });
 }

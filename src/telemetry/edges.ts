@@ -71,7 +71,6 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
     "Calls refused because of overload, by kind: money, watch, other, or unknown when the body was not read yet",
     { listener: ["public", "rpc", "admin"], kind: ["money", "other", "unknown", "watch"] },
   );
-  const callsInFlight = metrics.gauge("calls_in_flight", "Calls in progress, without streams", {});
   const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   return {
     rpcBegan: (call) => rpcInFlight.add(call),
@@ -125,6 +124,5 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
       if (about.kind !== "exempt") callsRefused.add(about);
       repeated.add(`${about.listener} overload`, about, "overload: a call was refused");
     },
-    callsInFlight: ({ count }) => callsInFlight.set({}, count),
   } satisfies Partial<Handlers>;
 }

@@ -48,21 +48,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     "Reads of stored records and events that this gateway does not understand: such events are not shown, and calls of such records not looked up",
     { account: accounts },
   );
-  const deadLetters = metrics.gauge(
-    "dead_letters",
-    "Dead letters: callbacks that were not understood and wait for an operator",
-    { account: [] },
-  );
-  const openCalls = metrics.gauge(
-    "money_calls_open",
-    "Calls that move money and are not settled, by state: unknown or pending",
-    { account: [], state: [] },
-  );
-  const oldestUnknown = metrics.gauge(
-    "money_calls_oldest_unknown_seconds",
-    "Age of the oldest call that moves money whose outcome is unknown",
-    { account: [] },
-  );
   const settled = metrics.counter(
     "reconciliations_settled_total",
     "Unknown outcomes and pending payments that were settled, by what settled them",
@@ -126,7 +111,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
         "a stored record or event cannot be read: damaged, or of a newer gateway. The event is not shown, or the calls of the record not looked up; all others go on",
       );
     },
-    deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),
     letterHandled: ({ operator, did, letter }) =>
       log.warn({ operator, ...letter }, `dead letter ${did}`),
     operatorAsked: (about) => log.info(named(about), "operator asked the payments service"),
@@ -143,13 +127,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
         { ...named(about), since },
         "not settled within RECONCILE_GIVE_UP: an operator has to look it up at the payments service",
       );
-    },
-    unsettled({ account, calls }) {
-      openCalls.set({ account, state: "unknown" }, calls?.unknown);
-      openCalls.set({ account, state: "pending" }, calls?.pending);
-      const nowMs = Date.now();
-      const ageMs = calls && nowMs - (calls.oldestUnknownMs ?? nowMs);
-      oldestUnknown.set({ account }, ageMs === undefined ? undefined : ageMs / 1_000);
     },
     reconcileFailed: ({ account, error }) =>
       repeated.add(

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, type Metric as PlainMetric, Registry } from "prom-client";
+import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Logger } from "../report.ts";
 import type { RunningDurations } from "./sdk-durations.ts";
 
@@ -6,7 +6,7 @@ import type { RunningDurations } from "./sdk-durations.ts";
 type Known<Label extends string> = Readonly<Record<Label, readonly string[]>>;
 
 /** Label values must be few, since a series stays. An absent one is "". */
-export type Labels<Label extends string> = { readonly [Name in Label]?: string | undefined };
+type Labels<Label extends string> = { readonly [Name in Label]?: string | undefined };
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -31,25 +31,123 @@ export function createMetrics() {
   for (const kind of ["handles", "requests", "resources"]) {
     registry.removeSingleMetric(`nodejs_active_${kind}_total`);
   }
-  function add<Added extends Metric<string, unknown>>(metric: Added, labels: Known<string>): Added {
-    registry.registerMetric(metric as unknown as PlainMetric);
-    for (const zero of combinations(Object.entries(labels))) metric.at(zero);
-    return metric;
+
+  /**
+   * Adds a metric as prom-client prints it. Its own metrics check and join the label values on every
+   * update; here a series is found by one step per label.
+   * @returns what gives the series of some labels, which begins at 0
+   */
+  function add<Label extends string, Series>(
+    metric: { readonly type: string; readonly name: string; readonly help: string },
+    labels: Known<Label>,
+    create: () => Series,
+    samplesOf: (series: Series, labels: PrintedLabels, name: string) => Sample[],
+  ): (labels: Labels<Label>) => Series {
+    const { all, at } = seriesBy(Object.keys(labels) as Label[], create);
+    const printed = {
+      ...metric,
+      name: `payments_gateway_${metric.name}`,
+      async get() {
+        // Not the one above: prom-client changes it for OpenMetrics.
+        const { name } = this;
+        const values = all.flatMap(({ labels, series }) => samplesOf(series, labels, name));
+        return { ...metric, name, values, aggregator: "sum" };
+      },
+    };
+    registry.registerMetric(printed as unknown as Metric);
+    for (const zero of combinations(Object.entries<readonly string[]>(labels))) at(zero);
+    return at;
   }
+
+  const numbers =
+    (type: "counter" | "gauge") =>
+    <Label extends string>(name: string, help: string, labels: Known<Label>) => {
+      const zero = (): { value: number | undefined } => ({ value: 0 });
+      const at = add({ type, name, help }, labels, zero, ({ value }, labels) =>
+        value === undefined ? [] : [{ labels, value }],
+      );
+      return {
+        add(labels: Labels<Label>, by = 1): void {
+          const series = at(labels);
+          series.value = (series.value ?? 0) + by;
+        },
+        /** Undefined: not known, so not printed. */
+        set(labels: Labels<Label>, value: number | undefined): void {
+          at(labels).value = value;
+        },
+      };
+    };
+
   return {
     registry,
-    counter: <Label extends string>(name: string, help: string, labels: Known<Label>) =>
-      add(new Numbers("counter", name, help, labels), labels),
-    gauge: <Label extends string>(name: string, help: string, labels: Known<Label>) =>
-      add(new Numbers("gauge", name, help, labels), labels),
-    /** @param buckets upper bounds in seconds, in ascending order */
-    histogram: <Label extends string>(
+    counter: numbers("counter"),
+    gauge: numbers("gauge"),
+    /**
+     * Durations: given in milliseconds, printed in seconds.
+     * @param bounds upper bounds of the buckets in seconds, in ascending order
+     */
+    histogram<Label extends string>(
       name: string,
       help: string,
       labels: Known<Label>,
-      buckets: readonly number[],
-    ) => add(new Histogram(name, help, labels, buckets), labels),
+      bounds: readonly number[],
+    ) {
+      const zero = (): Durations => ({
+        counts: new Array<number>(bounds.length + 1).fill(0),
+        sum: 0,
+        exemplars: [],
+      });
+      const at = add({ type: "histogram", name, help }, labels, zero, (series, labels, name) => {
+        let count = 0;
+        const buckets = series.counts.map((inBucket, at) => {
+          count += inBucket;
+          const of = { le: bounds[at] ?? "+Inf", ...labels };
+          const exemplar = series.exemplars[at];
+          return { labels: of, value: count, metricName: `${name}_bucket`, exemplar };
+        });
+        return [
+          ...buckets,
+          { labels, value: series.sum, metricName: `${name}_sum` },
+          { labels, value: count, metricName: `${name}_count` },
+        ];
+      });
+      return {
+        /** @param traceparent of the measured span, if it is sampled: the exemplar of the bucket */
+        observe(labels: Labels<Label>, durationMs: number, traceparent?: string): void {
+          const series = at(labels);
+          const value = durationMs / 1_000;
+          let bucket = 0;
+          while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++;
+          series.counts[bucket] = (series.counts[bucket] as number) + 1;
+          series.sum += value;
+          if (traceparent === undefined) return;
+          const [, trace_id, span_id] = traceparent.split("-");
+          const labelSet = { trace_id, span_id };
+          series.exemplars[bucket] = { labelSet, value, timestamp: Date.now() / 1_000 };
+        },
+      };
+    },
   };
+}
+
+/**
+ * All metrics, in OpenMetrics if the scraper accepts it (only that format has exemplars), else in
+ * Prometheus's own text format.
+ * @param accept the request's `Accept` header
+ */
+export async function expositionOf(
+  registry: Registry,
+  accept: string | undefined,
+): Promise<{ contentType: string; text: string }> {
+  const openMetrics = accept?.includes("application/openmetrics-text");
+  const format = openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE;
+  const view = new Registry();
+  view.setContentType(format as typeof Registry.PROMETHEUS_CONTENT_TYPE);
+  for (const metric of registry.getMetricsAsArray()) {
+    // For OpenMetrics prom-client strips `_total` from the object's `name` for good: pass a copy.
+    view.registerMetric(Object.create(metric));
+  }
+  return { contentType: view.contentType, text: await view.metrics() };
 }
 
 /** In seconds: from a read from memory to the longest time that the payments service may take. */
@@ -57,13 +155,7 @@ export const latencyBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-function combinations([first, ...others]: readonly [string, readonly string[]][]): object[] {
-  if (!first) return [{}];
-  const [name, values] = first;
-  return values.flatMap((value) =>
-    combinations(others).map((rest) => ({ [name]: value, ...rest })),
-  );
-}
+type PrintedLabels = Readonly<Record<string, string>>;
 
 /** One line of the exposition. */
 interface Sample {
@@ -74,48 +166,38 @@ interface Sample {
   readonly exemplar?: object | undefined;
 }
 
-type MetricType = "counter" | "gauge" | "histogram";
+/** Durations counted in buckets. */
+interface Durations {
+  /** By bucket; the last bucket has no upper bound. */
+  readonly counts: number[];
+  /** In seconds. */
+  sum: number;
+  /** The latest sampled trace that fell into each bucket: OpenMetrics prints it. */
+  readonly exemplars: object[];
+}
 
-/**
- * A metric as prom-client prints it. Its own metrics check and join the label values on every
- * update; here a series is found by one step per label.
- */
-abstract class Metric<Label extends string, Series> {
-  readonly type: MetricType;
-  readonly name: string;
-  // Not `#private` fields: `expositionOf` reads a metric through an object that inherits from it.
-  private readonly help: string;
-  private readonly labelNames: readonly Label[];
-  /** The oldest first. */
-  private readonly all: { labels: Readonly<Record<string, string>>; series: Series }[] = [];
+function combinations([first, ...others]: readonly [string, readonly string[]][]): object[] {
+  if (!first) return [{}];
+  const [name, values] = first;
+  return values.flatMap((value) =>
+    combinations(others).map((rest) => ({ [name]: value, ...rest })),
+  );
+}
+
+/** The series of a metric: `all`, the oldest first, and `at` these labels. */
+function seriesBy<Label extends string, Series>(names: readonly Label[], create: () => Series) {
+  const all: { readonly labels: PrintedLabels; readonly series: Series }[] = [];
   /**
    * Maps by the value of each label in turn, with the series at the end. The one series of a metric
    * without labels is at "".
    */
-  private readonly tree = new Map<string, unknown>();
+  const tree = new Map<string, unknown>();
 
-  constructor(type: MetricType, name: string, help: string, labels: Known<Label>) {
-    this.type = type;
-    this.name = `payments_gateway_${name}`;
-    this.help = help;
-    this.labelNames = Object.keys(labels) as Label[];
-  }
-
-  /** The series of these labels; it begins at 0. */
-  at(labels: Labels<Label>): Series {
-    const names = this.labelNames;
-    let found: unknown = this.tree.get(labels[names[0] as Label] ?? "");
-    for (let at = 1; at < names.length && found !== undefined; at++) {
-      found = (found as Map<string, unknown>).get(labels[names[at] as Label] ?? "");
-    }
-    return found === undefined ? this.begin(labels) : (found as Series);
-  }
-
-  private begin(labels: Labels<Label>): Series {
-    const series = this.create();
-    const named = this.labelNames.map((name) => [name, labels[name] ?? ""] as const);
-    this.all.push({ labels: Object.fromEntries(named), series });
-    let node = this.tree;
+  function begin(labels: Labels<Label>): Series {
+    const series = create();
+    const named = names.map((name) => [name, labels[name] ?? ""] as const);
+    all.push({ labels: Object.fromEntries(named), series });
+    let node = tree;
     let [key = "", ...others] = named.map(([, value]) => value);
     for (const next of others) {
       const below = (node.get(key) ?? new Map()) as Map<string, unknown>;
@@ -126,93 +208,14 @@ abstract class Metric<Label extends string, Series> {
     return series;
   }
 
-  /** prom-client calls it to print the metric. */
-  async get() {
-    const { name, help, type } = this;
-    const values = this.all.flatMap(({ labels, series }) => this.samples(labels, series));
-    return { name, help, type, values, aggregator: "sum" };
-  }
-
-  protected abstract create(): Series;
-  protected abstract samples(labels: Readonly<Record<string, string>>, series: Series): Sample[];
-}
-
-/** A counter or a gauge. */
-class Numbers<Label extends string> extends Metric<Label, { value: number | undefined }> {
-  add(labels: Labels<Label>, by = 1): void {
-    const series = this.at(labels);
-    series.value = (series.value ?? 0) + by;
-  }
-
-  /** Undefined: not known, so not printed. */
-  set(labels: Labels<Label>, value: number | undefined): void {
-    this.at(labels).value = value;
-  }
-
-  protected create(): { value: number | undefined } {
-    return { value: 0 };
-  }
-
-  protected samples(labels: Readonly<Record<string, string>>, of: { value: number | undefined }) {
-    return of.value === undefined ? [] : [{ labels, value: of.value }];
-  }
-}
-
-/** Durations: given in milliseconds, printed in seconds. */
-class Histogram<Label extends string> extends Metric<Label, Durations> {
-  private readonly bounds: readonly number[];
-
-  constructor(name: string, help: string, labels: Known<Label>, bounds: readonly number[]) {
-    super("histogram", name, help, labels);
-    this.bounds = bounds;
-  }
-
-  /** @param traceparent of the measured span, if it is sampled: the exemplar of the bucket */
-  observe(labels: Labels<Label>, durationMs: number, traceparent?: string | undefined): void {
-    const series = this.at(labels);
-    const { counts, exemplars } = series;
-    const { bounds } = this;
-    const value = durationMs / 1_000;
-    let at = 0;
-    while (at < bounds.length && value > (bounds[at] as number)) at++;
-    counts[at] = (counts[at] as number) + 1;
-    series.sum += value;
-    if (traceparent === undefined) return;
-    const [, trace_id, span_id] = traceparent.split("-");
-    exemplars[at] = { labelSet: { trace_id, span_id }, value, timestamp: Date.now() / 1_000 };
-  }
-
-  protected create(): Durations {
-    return { counts: new Array<number>(this.bounds.length + 1).fill(0), sum: 0, exemplars: [] };
-  }
-
-  protected samples(labels: Readonly<Record<string, string>>, of: Durations): Sample[] {
-    let count = 0;
-    const buckets = of.counts.map((inBucket, at) => {
-      count += inBucket;
-      const le = this.bounds[at] ?? "+Inf";
-      const exemplar = of.exemplars[at];
-      return {
-        labels: { le, ...labels },
-        value: count,
-        metricName: `${this.name}_bucket`,
-        exemplar,
-      };
-    });
-    return [
-      ...buckets,
-      { labels, value: of.sum, metricName: `${this.name}_sum` },
-      { labels, value: count, metricName: `${this.name}_count` },
-    ];
-  }
-}
-
-/** Durations counted in buckets. */
-interface Durations {
-  /** By bucket; the last bucket has no upper bound. */
-  readonly counts: number[];
-  /** In seconds. */
-  sum: number;
-  /** The latest sampled trace that fell into each bucket: OpenMetrics prints it. */
-  readonly exemplars: object[];
+  return {
+    all,
+    at(labels: Labels<Label>): Series {
+      let found: unknown = tree.get(labels[names[0] as Label] ?? "");
+      for (let at = 1; at < names.length && found !== undefined; at++) {
+        found = (found as Map<string, unknown>).get(labels[names[at] as Label] ?? "");
+      }
+      return found === undefined ? begin(labels) : (found as Series);
+    },
+  };
 }

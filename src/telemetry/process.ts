@@ -5,11 +5,6 @@ import type { TelemetryContext } from "./metrics.ts";
 
 /** The process itself, and the keys, certificates, Redis and collectors that it uses. */
 export function processes({ metrics, log }: TelemetryContext) {
-  const ready = metrics.gauge(
-    "ready",
-    "1 while the gateway is ready for traffic (as /readyz says), else 0",
-    {},
-  );
   metrics
     .gauge("build_info", "Always 1, with the versions as labels", { version: [], node_version: [] })
     .set({ version, node_version: process.versions.node }, 1);
@@ -42,38 +37,14 @@ export function processes({ metrics, log }: TelemetryContext) {
     "Errors of Redis connections, failed attempts to connect included",
     {},
   );
-  const certificateExpiry = metrics.gauge(
-    "tls_certificate_expiry_timestamp_seconds",
-    "When the certificate of the rpc listener expires, in seconds since the epoch; absent without TLS",
-    {},
-  );
-  const redisUp = metrics.gauge(
-    "redis_up",
-    "1 while Redis answers for every account, else 0; absent without Redis",
-    {},
-  );
-  const redisAwaySeconds = metrics.gauge(
-    "redis_away_seconds",
-    "How long Redis has been unreachable; 0 while it answers; absent without Redis",
-    {},
-  );
-  const redisReplicas = metrics.gauge(
-    "redis_replicas",
-    "Redis replicas in sync, in a cluster those of the primary with the fewest; absent without Redis",
-    {},
-  );
   const redisFailovers = metrics.counter(
     "redis_failovers_total",
     "Redis failovers: how often the Sentinels named a new primary",
     {},
   );
-  for (const gauge of [certificateExpiry, redisUp, redisAwaySeconds, redisReplicas]) {
-    gauge.set({}, undefined);
-  }
   /** The last error of a connection to Redis, and when it came: that none is there says no cause. */
   let lastError = { connectionError: "", atMs: -Infinity };
   return {
-    ready: ({ isReady }) => ready.set({}, isReady ? 1 : 0),
     keysReloaded: (about) => log.info(about, "key file changed and reloaded"),
     keysUnusable: (about) =>
       log.error(about, "cannot read the changed key file: the previous keys stay valid"),
@@ -88,8 +59,6 @@ export function processes({ metrics, log }: TelemetryContext) {
     },
     tlsUnusable: (about) =>
       log.error(about, "cannot use the changed TLS files: the previous ones stay in use"),
-    tlsInUse: ({ cert }) =>
-      certificateExpiry.set({}, new X509Certificate(cert).validToDate.getTime() / 1_000),
     redisCommand(command) {
       commandSeconds.observe(command, command.durationMs);
       commandErrors.add(command, command.failed ? 1 : 0);
@@ -112,12 +81,6 @@ export function processes({ metrics, log }: TelemetryContext) {
       );
     },
     redisBack: (about) => log.info(about, "Redis is back"),
-    redisState({ since, replicas }) {
-      const awayMs = since ? Date.now() - since.getTime() : 0;
-      redisAwaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
-      redisReplicas.set({}, replicas);
-      redisUp.set({}, since ? 0 : 1);
-    },
     telemetrySent({ signal, outcome, count, error }) {
       sent[signal].add({ outcome }, count);
       if (outcome === "dropped" || failing.has(signal) === (outcome === "failed")) return;

@@ -1,9 +1,9 @@
 import { type Handlers, type Logger, type Report, reportTo } from "../report.ts";
-import { budget } from "./budget.ts";
 import { edges } from "./edges.ts";
 import { ledger } from "./ledger.ts";
 import { createMetrics, type TelemetryContext } from "./metrics.ts";
 import { processes } from "./process.ts";
+import { scraped } from "./scraped.ts";
 import type { RunningDurations } from "./sdk-durations.ts";
 import type { DurationsSettings, TracingSettings } from "./tracing/settings.ts";
 import { noTracing, type RunningTracing } from "./tracing/tracing.ts";
@@ -29,12 +29,11 @@ export function createTelemetry(
   const handlers: Handlers = {
     ...edges(context),
     ...upstream(context),
-    ...budget(context),
     ...ledger(context),
     ...processes(context),
   };
   const report: Report = reportTo(handlers);
-  return { metrics, durations, report };
+  return { metrics, durations, report, refresh: scraped(context) };
 }
 
 /** OpenTelemetry's SDK is loaded only when something is to be traced. */

@@ -50,6 +50,28 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     "Values of answers and callbacks that the gateway does not know: kept, in `unrecognized`, and of no effect",
     { field: [] },
   );
+  const lines = { account: accounts, priority: ["money", "read"] };
+  const wait = metrics.histogram(
+    "rate_limit_wait_seconds",
+    "How long calls waited for a token of the account's rate budget, without refused calls, by kind of caller: service, customer, or gateway for its own work",
+    { account: [], priority: [], caller_kind: [] },
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
+  );
+  const waiting = metrics.gauge(
+    "rate_limit_waiting",
+    "Calls that wait for a token of the rate budget",
+    lines,
+  );
+  const refusals = metrics.counter(
+    "rate_limit_refusals_total",
+    "Calls that got no token, by reason: RESOURCE_EXHAUSTED when the rate budget was used up",
+    { ...lines, reason: ["RESOURCE_EXHAUSTED"] },
+  );
+  const rejections = metrics.counter(
+    "rate_limit_upstream_rejections_total",
+    "Calls that the payments service refused with 429 Too Many Requests",
+    { account: accounts },
+  );
   const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   const loggedWords = new Set<string>();
   return {
@@ -105,6 +127,24 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
       const { level, message, value } = breakerStates[state];
       breaker.set({ account, calls }, value);
       log[level]({ account, calls, state }, message);
+    },
+    tokenAsked: (asked) => waiting.add(asked),
+    tokenGiven(given) {
+      const { account, priority, caller, waitedMs, refused: reason } = given;
+      waiting.add(given, -1);
+      if (reason !== undefined) return refusals.add({ account, priority, reason });
+      const customer = caller?.customer === undefined ? "service" : "customer";
+      wait.observe({ account, priority, caller_kind: caller ? customer : "gateway" }, waitedMs);
+    },
+    tokenRejected: (about) => rejections.add(about),
+    budgetSource(about) {
+      if (about.source === "shared") log.info(about, "rate budget shared through Redis again");
+      else {
+        log.warn(
+          about,
+          "rate budget without Redis: this replica uses its share of the limit; retrying",
+        );
+      }
     },
   } satisfies Partial<Handlers>;
 }

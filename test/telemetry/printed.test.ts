@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { expositionOf } from "../../src/telemetry/exposition.ts";
-import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { createMetrics, expositionOf } from "../../src/telemetry/metrics.ts";
 
 const labelNames = ["account", "code"] as const;
 const unknown = { account: [], code: [] };
