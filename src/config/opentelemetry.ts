@@ -4,7 +4,7 @@ import type {
   TracingSettings,
 } from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
-import { type OtlpName, type Values, withMetrics, withTraces } from "./variables.ts";
+import { type Values, withMetrics, withTraces } from "./variables.ts";
 
 /**
  * Tracing as the OTEL_* variables set it; undefined when they do not turn it on. Their specification
@@ -25,12 +25,9 @@ export function tracingOf(values: Values): TracingSettings | undefined {
     oldNames: (["http", "rpc", "graphql"] as const).filter((category) =>
       categories.includes(`${category}/dup`),
     ),
-    propagators: values.OTEL_PROPAGATORS,
     batch: {
       delayMs: values.OTEL_BSP_SCHEDULE_DELAY,
-      timeoutMs: values.OTEL_BSP_EXPORT_TIMEOUT,
       maxQueue: values.OTEL_BSP_MAX_QUEUE_SIZE,
-      maxBatch: values.OTEL_BSP_MAX_EXPORT_BATCH_SIZE,
     },
   };
 }
@@ -42,31 +39,27 @@ export function tracingOf(values: Values): TracingSettings | undefined {
 export function metricsOf(values: Values): DurationsSettings | undefined {
   if (!withMetrics(values)) return undefined;
   const intervalMs = values.OTEL_METRIC_EXPORT_INTERVAL;
+  const otlp = otlpOf(values, "METRICS");
   return {
-    otlp: otlpOf(values, "METRICS"),
+    // An export that lasts longer would overlap the next one.
+    otlp: { ...otlp, timeoutMs: Math.min(otlp.timeoutMs, intervalMs) },
     resource: resourceOf(values),
     temporality: values.OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE,
     intervalMs,
-    // An export that lasts longer would overlap the next one.
-    timeoutMs: Math.min(values.OTEL_METRIC_EXPORT_TIMEOUT, intervalMs),
   };
 }
 
-/** How a signal is sent: by its own variables, else by those of all signals. */
+/** How a signal is sent: to its own address, else to the one of all signals. */
 function otlpOf(values: Values, signal: "TRACES" | "METRICS"): OtlpSettings {
-  const own = <Of extends OtlpName>(name: Of) =>
-    values[`OTEL_EXPORTER_OTLP_${signal}_${name}`] ?? values[`OTEL_EXPORTER_OTLP_${name}`];
   const base = values.OTEL_EXPORTER_OTLP_ENDPOINT ?? "http://localhost:4318";
   const path = `/v1/${signal.toLowerCase()}`;
-  const [ca, cert, key] = [own("CERTIFICATE"), own("CLIENT_CERTIFICATE"), own("CLIENT_KEY")];
+  const { OTEL_EXPORTER_OTLP_CERTIFICATE: ca, OTEL_EXPORTER_OTLP_CLIENT_KEY: key } = values;
+  const cert = values.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE;
   return {
     url: values[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? base.replace(/(?<!\/)\/+$/, "") + path,
-    headers: {
-      ...values.OTEL_EXPORTER_OTLP_HEADERS,
-      ...values[`OTEL_EXPORTER_OTLP_${signal}_HEADERS`],
-    },
-    compression: own("COMPRESSION") ?? "none",
-    timeoutMs: own("TIMEOUT") ?? 10_000,
+    headers: values.OTEL_EXPORTER_OTLP_HEADERS,
+    compression: values.OTEL_EXPORTER_OTLP_COMPRESSION,
+    timeoutMs: values.OTEL_EXPORTER_OTLP_TIMEOUT,
     tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
   };
 }

@@ -1,22 +1,22 @@
 import type { Environment } from "./environment.ts";
-import { commandVariables, type Variable, variables } from "./variables.ts";
+import { type Variable, variables } from "./variables.ts";
 
-const known: ReadonlySet<string> = new Set([
-  ...Object.entries<Variable>(variables).flatMap(([name, { inFile }]) =>
+const known: ReadonlySet<string> = new Set(
+  Object.entries<Variable>(variables).flatMap(([name, { inFile }]) =>
     inFile ? [name, `${name}_FILE`] : [name],
   ),
-  ...commandVariables,
-]);
+);
 
 /** With these, variables of other programs do not begin. */
 const ours =
-  /^(PAYMENTS_GATEWAY|UPSTREAM|RATE_LIMIT|RECONCILE|WATCH_TOKEN|SHUTDOWN|PAYOUT|PERSISTED|MERCHANTS|RPC_(MAX|KEEPALIVE)|REDIS_(MIN|REQUIRED)|MAX_CONNECTIONS)_/;
+  /^(UPSTREAM|RATE_LIMIT|RECONCILE|WATCH_TOKEN|SHUTDOWN|PAYOUT|PERSISTED|MERCHANTS|RPC_(MAX|KEEPALIVE)|REDIS_(MIN|REQUIRED)|MAX_CONNECTIONS)_/;
 
-/** OpenSSL and Node read it. */
-const ofOpenssl = "SSL_CERT_FILE";
-
-/** Kubernetes sets them in each container for each Service, which may be called `upstream`. */
-const ofServices = /_(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP))(_|$)|_PORT$/;
+/**
+ * OpenSSL and Node read the first one, and the commands those of `PAYMENTS_GATEWAY`. Kubernetes sets
+ * the others in each container for each Service, which may be called `upstream`.
+ */
+const ofOthers =
+  /^SSL_CERT_FILE$|^PAYMENTS_GATEWAY_|_(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP))(_|$)|_PORT$/;
 
 /**
  * A warning for each variable that looks like the gateway's and has no effect: those that begin as
@@ -24,8 +24,7 @@ const ofServices = /_(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP))(_|$)|_PORT$/;
  */
 export function unknownVariables(env: Environment): readonly string[] {
   return Object.keys(env)
-    .filter((name) => env[name] && !known.has(name))
-    .filter((name) => name !== ofOpenssl && !ofServices.test(name))
+    .filter((name) => env[name] && !known.has(name) && !ofOthers.test(name))
     .flatMap((name) => {
       const nearest = nearestTo(name);
       if (!ours.test(name) && (nearest === undefined || env[nearest])) return [];

@@ -232,34 +232,13 @@ const lifetime = {
     doc: "whether records of calls name the `external_id` that a call is about" },
 } as const satisfies Table;
 
+/** How all signals are sent to the collector. */
+const sending = { readIf: withExport, doc: "as OpenTelemetry defines it" } as const;
+
 const collector = {
   kind: kinds.httpUrl("an http or https URL of a collector, such as http://localhost:4318"),
   secret: true,
 } as const;
-
-/** Variables that exist for both signals together and for each alone. */
-const otlp = {
-  HEADERS: { kind: kinds.headers, secret: true },
-  COMPRESSION: { kind: kinds.oneOf("none", "gzip") },
-  TIMEOUT: { kind: kinds.milliseconds },
-  CERTIFICATE: { kind: kinds.pemFile },
-  CLIENT_CERTIFICATE: { kind: kinds.pemFile },
-  CLIENT_KEY: { kind: kinds.pemFile },
-  // The only protocol that is spoken here.
-  PROTOCOL: { kind: kinds.oneOf("http/protobuf") },
-} as const satisfies Table;
-
-export type OtlpName = keyof typeof otlp;
-
-type Otlp<Prefix extends string> = {
-  readonly [Name in OtlpName as `${Prefix}_${Name}`]: (typeof otlp)[Name];
-};
-
-function otlpVariables<Prefix extends string>(prefix: Prefix, more: Partial<Variable>) {
-  return Object.fromEntries(
-    Object.entries(otlp).map(([name, variable]) => [`${prefix}_${name}`, { ...variable, ...more }]),
-  ) as Otlp<Prefix>;
-}
 
 // biome-ignore format: a table
 const telemetry = {
@@ -277,8 +256,6 @@ const telemetry = {
     doc: "`otlp` sends (by default to `http://localhost:4318/v1/metrics`) [durations](operations.md#metrics-alerts-traces-logs) under the names of OpenTelemetry's conventions; `prometheus` adds nothing to what `/metrics` serves anyway. An endpoint alone does not turn metrics on" },
   OTEL_METRIC_EXPORT_INTERVAL: { kind: kinds.milliseconds, default: "60000", readIf: withMetrics,
     doc: "milliseconds from one export of metrics to the next" },
-  OTEL_METRIC_EXPORT_TIMEOUT: { kind: kinds.milliseconds, default: "30000", readIf: withMetrics,
-    doc: "longest time that one export may take, in milliseconds" },
   OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: { kind: kinds.temporality, default: "cumulative", readIf: withMetrics,
     doc: "whether an export covers everything since the start, or only since the last export" },
   OTEL_SERVICE_NAME: { kind: kinds.text("the name of the service"), defaultDoc: "`payments-gateway`", readIf: withExport,
@@ -291,23 +268,18 @@ const telemetry = {
     doc: "the share of `traceidratio`" },
   OTEL_SEMCONV_STABILITY_OPT_IN: { kind: kinds.categories, readIf: withTraces,
     doc: "old names of spans and their attributes, in addition to today's. `rpc/dup`: `rpc.system`, `rpc.service`, `rpc.grpc.status_code`, `rpc.connect_rpc.error_code`. `http/dup`: `http.method`, `http.status_code`, `http.scheme`, `http.target`, `net.peer.name`, `net.peer.port`, `net.protocol.*`. `graphql/dup`: spans of operations are called `mutation createPayment` and not `mutation`" },
-  // No baggage by default: it is free text of callers, and would reach the payments service.
-  OTEL_PROPAGATORS: { kind: kinds.names("tracecontext", "baggage"), default: "tracecontext", readIf: withTraces,
-    doc: "which headers of a trace the gateway passes on to the payments service" },
-  ...otlpVariables("OTEL_EXPORTER_OTLP", {
-    readIf: withExport,
-    doc: "as OpenTelemetry defines it; also with `_TRACES` or `_METRICS` after `OTLP`, for one of them alone",
-  }),
-  ...otlpVariables("OTEL_EXPORTER_OTLP_TRACES", { readIf: withTraces }),
-  ...otlpVariables("OTEL_EXPORTER_OTLP_METRICS", { readIf: withMetrics }),
+  OTEL_EXPORTER_OTLP_HEADERS: { kind: kinds.headers, default: "", secret: true, ...sending },
+  OTEL_EXPORTER_OTLP_COMPRESSION: { kind: kinds.oneOf("none", "gzip"), default: "none", ...sending },
+  OTEL_EXPORTER_OTLP_TIMEOUT: { kind: kinds.milliseconds, default: "10000", ...sending },
+  OTEL_EXPORTER_OTLP_CERTIFICATE: { kind: kinds.pemFile, ...sending },
+  OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: { kind: kinds.pemFile, ...sending },
+  OTEL_EXPORTER_OTLP_CLIENT_KEY: { kind: kinds.pemFile, ...sending },
+  // The only protocol that is spoken here.
+  OTEL_EXPORTER_OTLP_PROTOCOL: { kind: kinds.oneOf("http/protobuf"), ...sending },
   OTEL_BSP_SCHEDULE_DELAY: { kind: kinds.milliseconds, default: "5000", readIf: withTraces,
     doc: "milliseconds from one batch of spans to the next" },
-  OTEL_BSP_EXPORT_TIMEOUT: { kind: kinds.milliseconds, default: "30000", readIf: withTraces,
-    doc: "longest time that a batch may take to send, in milliseconds" },
   OTEL_BSP_MAX_QUEUE_SIZE: { kind: kinds.wholeNumber(1, 1_000_000), default: "2048", readIf: withTraces,
     doc: "spans that may wait to be sent; further ones are dropped" },
-  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: { kind: kinds.wholeNumber(1, 100_000), default: "512", readIf: withTraces,
-    doc: "spans in a batch" },
 } as const satisfies Table;
 
 type Table = Readonly<Record<string, Variable>>;
@@ -333,18 +305,6 @@ export const sections = [
       "These are OpenTelemetry's variables, which a platform may set for all its programs: the gateway looks at them only if they turn traces or metrics on.",
     table: telemetry,
   },
-];
-
-/** Read by the commands alone. */
-export const commandVariables: readonly string[] = [
-  "PAYMENTS_GATEWAY_URL",
-  "PAYMENTS_GATEWAY_ADMIN_URL",
-  "PAYMENTS_GATEWAY_SANDBOX_URL",
-  "PAYMENTS_GATEWAY_KEY",
-  "PAYMENTS_GATEWAY_KEY_FILE",
-  "PAYMENTS_GATEWAY_TLS_CA_FILE",
-  "PAYMENTS_GATEWAY_TLS_CERT_FILE",
-  "PAYMENTS_GATEWAY_TLS_KEY_FILE",
 ];
 
 export const variables = {

@@ -19,19 +19,17 @@ export type RunningDurations = ReturnType<typeof startSdkDurations>;
  * nothing globally: several may run in one process.
  */
 export function startSdkDurations(settings: DurationsSettings, report: Report) {
-  const { otlp, temporality, intervalMs, timeoutMs } = settings;
-  // No longer than the reader waits for it, so that only one is under way.
-  const limited = { ...otlp, timeoutMs: Math.min(otlp.timeoutMs, timeoutMs) };
+  const { otlp, temporality, intervalMs } = settings;
   const provider = new MeterProvider({
     resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
     readers: [
       new PeriodicExportingMetricReader({
         exporter: {
-          ...createOtlpExporter(limited, ProtobufMetricsSerializer, "metric", report),
+          ...createOtlpExporter(otlp, ProtobufMetricsSerializer, "metric", report),
           selectAggregationTemporality: () => temporalities[temporality],
         },
         exportIntervalMillis: intervalMs,
-        exportTimeoutMillis: timeoutMs,
+        exportTimeoutMillis: otlp.timeoutMs,
       }),
     ],
   });

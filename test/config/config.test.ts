@@ -186,20 +186,16 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["MAX_CONCURRENT_CALLS", "many", / from 0/],
     ["GRAPHQL_SUBGRAPH", "federation", /true or false/],
     ["OTEL_METRICS_EXPORTER", "statsd", /none, or otlp, prometheus/],
-    ["OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc", /http\/protobuf/],
     ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "collector:4318", /http or https URL/],
     ["OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "both", /cumulative, delta or lowmemory/],
     ["OTEL_METRIC_EXPORT_INTERVAL", "0", /whole number from 1/],
-    ["OTEL_METRIC_EXPORT_TIMEOUT", "30s", /whole number/],
     ["OTEL_SDK_DISABLED", "yes", /true or false/],
     ["OTEL_TRACES_EXPORTER", "console", /none or otlp/],
     ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", /"grpc", accepted is http\/protobuf/],
-    ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", /http\/protobuf/],
     ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", /http or https URL/],
     ["OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", /none or gzip/],
     ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", /whole number/],
     ["OTEL_TRACES_SAMPLER", "sometimes", /traceidratio/],
-    ["OTEL_PROPAGATORS", "b3", /tracecontext, baggage/],
     ["OTEL_SEMCONV_STABILITY_OPT_IN", "RPC", /such as rpc\/dup/],
     ["OTEL_RESOURCE_ATTRIBUTES", "team", /key=value/],
     ["OTEL_BSP_MAX_QUEUE_SIZE", "0", /whole number from 1/],
@@ -315,7 +311,6 @@ test("a variable that looks like the gateway's is named, with the one that is mo
     REDIS_URI: "REDIS_URL",
     REDIS_URL_FIEL: "REDIS_URL_FILE",
     OTEL_TRACE_EXPORTER: "OTEL_TRACES_EXPORTER",
-    PAYMENTS_GATEWAY_KEYS: "PAYMENTS_GATEWAY_KEY",
   };
   for (const [name, meant] of Object.entries(nearest)) {
     const [warning = "", ...more] = unknownVariables({ [name]: "canary" });

@@ -4,16 +4,10 @@ import {
   type Span as SdkSpan,
   SpanKind,
   SpanStatusCode,
-  type TextMapPropagator,
   TraceFlags,
   trace,
 } from "@opentelemetry/api";
-import {
-  CompositePropagator,
-  parseTraceParent,
-  W3CBaggagePropagator,
-  W3CTraceContextPropagator,
-} from "@opentelemetry/core";
+import { parseTraceParent, W3CTraceContextPropagator } from "@opentelemetry/core";
 import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
 import {
@@ -47,14 +41,13 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
     spanProcessors: [createProcessor(settings, report)],
   });
   const tracer = provider.getTracer("payments-gateway");
-  const propagator = propagatorOf(settings.propagators);
   const { oldNames } = settings;
   const named = namedBy(oldNames);
-  const ways: Ways = { propagator, named, oldNames };
+  const ways: Ways = { named, oldNames };
 
   return {
     start(name, { kind, parent, links = [], attributes = {} }) {
-      const context = contextOf(parent, propagator);
+      const context = contextOf(parent);
       const span = tracer.startSpan(
         name,
         {
@@ -72,7 +65,6 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
 
 /** What all spans of one tracing share. */
 interface Ways {
-  readonly propagator: TextMapPropagator;
   readonly named: (attributes: Attributes) => Attributes;
   readonly oldNames: readonly OldNames[];
 }
@@ -119,7 +111,7 @@ class RecordedSpan implements Span {
 
   headers(): readonly string[] {
     const headers: string[] = [];
-    this.#ways.propagator.inject(this.context, headers, {
+    propagator.inject(this.context, headers, {
       set: (to, ...pair) => void to.push(...pair),
     });
     return headers;
@@ -136,7 +128,10 @@ const kinds = {
   internal: SpanKind.INTERNAL,
 } as const;
 
-function contextOf(parent: StartOptions["parent"], propagator: TextMapPropagator): Context {
+/** No baggage: it is free text of callers, and would reach the payments service. */
+const propagator = new W3CTraceContextPropagator();
+
+function contextOf(parent: StartOptions["parent"]): Context {
   if (parent === "root") return ROOT_CONTEXT;
   if (typeof parent === "function") return propagator.extract(ROOT_CONTEXT, parent, getter);
   const span = parent ?? activeSpan.getStore();
@@ -154,20 +149,12 @@ function linksOf(traceparent: string | undefined) {
   return context ? [{ context: { ...context, isRemote: true } }] : [];
 }
 
-function propagatorOf(names: TracingSettings["propagators"]): TextMapPropagator {
-  const propagators = { tracecontext: W3CTraceContextPropagator, baggage: W3CBaggagePropagator };
-  return new CompositePropagator({ propagators: names.map((name) => new propagators[name]()) });
-}
-
 /**
  * Exports spans in batches. A slow or unreachable collector costs no more than the queue: spans
  * that do not fit in are dropped, and no call waits for an export.
  */
 function createProcessor({ otlp, batch }: TracingSettings, report: Report): SpanProcessor {
-  // No longer than the processor waits for it, so that only one is under way.
-  const timeoutMs = Math.min(otlp.timeoutMs, batch.timeoutMs);
-  const limited = { ...otlp, timeoutMs };
-  const exporter = createOtlpExporter(limited, ProtobufTraceSerializer, "trace", report);
+  const exporter = createOtlpExporter(otlp, ProtobufTraceSerializer, "trace", report);
   let waiting = 0;
 
   class Batches extends BatchSpanProcessor {
@@ -191,8 +178,8 @@ function createProcessor({ otlp, batch }: TracingSettings, report: Report): Span
       },
     },
     scheduledDelayMillis: batch.delayMs,
-    exportTimeoutMillis: batch.timeoutMs,
+    exportTimeoutMillis: otlp.timeoutMs,
     maxQueueSize: batch.maxQueue,
-    maxExportBatchSize: Math.min(batch.maxBatch, batch.maxQueue),
+    maxExportBatchSize: Math.min(512, batch.maxQueue),
   });
 }

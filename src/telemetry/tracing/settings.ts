@@ -28,13 +28,7 @@ export interface TracingSettings extends SignalSettings {
   };
   /** Conventions whose old names are used too: attributes get both, span names only the old one. */
   readonly oldNames: readonly OldNames[];
-  readonly propagators: readonly ("tracecontext" | "baggage")[];
-  readonly batch: {
-    readonly delayMs: number;
-    readonly timeoutMs: number;
-    readonly maxQueue: number;
-    readonly maxBatch: number;
-  };
+  readonly batch: { readonly delayMs: number; readonly maxQueue: number };
 }
 
 /** Where durations are sent, as the OTEL_* variables set it. */
@@ -43,6 +37,4 @@ export interface DurationsSettings extends SignalSettings {
   readonly temporality: "cumulative" | "delta";
   /** Time from one export to the next. */
   readonly intervalMs: number;
-  /** Longest that an export may take. */
-  readonly timeoutMs: number;
 }
