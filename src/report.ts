@@ -201,14 +201,12 @@ export interface Observations {
   reconcileBack: OfAccount;
 
   // The process and what it needs.
-  /** `variable` names the file of the keys. */
-  keysReloaded: { readonly variable: string };
-  /** A changed file of keys cannot be used: the previous keys stay in force. */
-  keysUnusable: { readonly reason: string };
+  /** Files of keys or for TLS, by the variables that name them, changed and are in force. */
+  filesChanged: { readonly files: string };
+  /** A changed file cannot be used: the previous one stays in force. */
+  filesUnusable: { readonly reason: string };
   /** The key set of AUTH_JWKS_URL: the last one that was fetched stays in force for a while. */
   keySetNotFetched: { readonly reason: string };
-  tlsChanged: { readonly cert: string };
-  tlsUnusable: { readonly reason: string };
   redisCommand: {
     readonly command: string;
     readonly failed: boolean;

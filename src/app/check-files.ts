@@ -2,6 +2,7 @@ import { createAuthentication } from "../auth/create-authentication.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { openTlsFiles } from "../net/tls-files.ts";
+import { noReport } from "../report.ts";
 
 /**
  * Reads the files that the configuration names, as a gateway does.
@@ -13,7 +14,7 @@ export async function checkFiles(config: Config): Promise<void> {
   const mistakes: string[] = [];
   for (const open of [
     () => createAuthentication({ ...auth, accounts, watchTokens: undefined }).close(),
-    () => tls && openTlsFiles(tls, { onProblem() {} }).close(),
+    () => tls && openTlsFiles(tls, { report: noReport }).close(),
     () => trustedDocuments && checkDocuments(trustedDocuments, config),
   ]) {
     try {

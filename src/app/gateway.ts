@@ -73,13 +73,7 @@ export async function startGateway(config: Config, log: Logger, sandbox: object 
   const { identify } = authentication;
   const tlsFiles =
     config.tls &&
-    openTlsFiles(config.tls, {
-      onChange(identity) {
-        edges.rpc.renewTls(identity);
-        report("tlsChanged", identity);
-      },
-      onProblem: (problem) => report("tlsUnusable", { reason: problem.message }),
-    });
+    openTlsFiles(config.tls, { onChange: (identity) => edges.rpc.renewTls(identity), report });
   const tracing = await createTracing(config.tracing, report);
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import * as z from "zod";
 import { unauthenticated } from "../errors.ts";
+import { type ReloadedFile, reloadedFiles } from "../net/reloaded-files.ts";
 import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
-import { type KeyFile, reloadedKeys } from "./key-file.ts";
 
 /**
  * Reads the API keys of a file, and again when it changes. It holds only hashes, and a key is found
@@ -10,21 +10,23 @@ import { type KeyFile, reloadedKeys } from "./key-file.ts";
  * @param accounts names of the merchant accounts: a key that is limited to any other is an error
  * @throws ConfigError for a file that cannot be read or is wrong, naming what is wrong
  */
-export function createApiKeys(keyFile: KeyFile, accounts: ReadonlySet<string>) {
-  const parse = (text: string) => parseKeys(text, accounts);
-  const file = reloadedKeys(keyFile, parse, (keys, before) => {
-    for (const [hash, old] of before) {
-      const entry = keys.get(hash);
-      // An unchanged key keeps its credential, so its streams stay open.
-      if (entry?.text === old.text) keys.set(hash, old);
-      else old.withdraw();
-    }
+export function createApiKeys(file: ReloadedFile, accounts: ReadonlySet<string>) {
+  const reloaded = reloadedFiles([file], ([text = ""]) => parseKeys(text, accounts), {
+    ...file,
+    onChange(keys, before) {
+      for (const [hash, old] of before) {
+        const entry = keys.get(hash);
+        // An unchanged key keeps its credential, so its streams stay open.
+        if (entry?.text === old.text) keys.set(hash, old);
+        else old.withdraw();
+      }
+    },
   });
   return {
     /** The credential of a key; undefined for a key that is not in the file. */
     find: (key: string): Credential | undefined =>
-      file.content.get(hash("sha256", key))?.credential,
-    close: file.close,
+      reloaded.content.get(hash("sha256", key))?.credential,
+    close: reloaded.close,
   };
 }
 

@@ -8,8 +8,8 @@ import {
   jwksCache,
 } from "jose";
 import { GatewayError } from "../errors.ts";
+import { type ReloadedFile, reloadedFiles } from "../net/reloaded-files.ts";
 import { reasonOf, systemCode } from "../net/system-errors.ts";
-import { type KeyFile, reloadedKeys } from "./key-file.ts";
 
 /** The public keys that callers' JWTs are verified with. */
 export interface KeySet {
@@ -26,12 +26,12 @@ export interface KeySet {
  * Keys of a file, which is read again when it changes.
  * @throws ConfigError for a file that cannot be read or is wrong, naming what is wrong
  */
-export function fileKeySet(keyFile: KeyFile): KeySet {
-  const file = reloadedKeys(keyFile, parseKeySet);
+export function fileKeySet(file: ReloadedFile): KeySet {
+  const reloaded = reloadedFiles([file], ([text = ""]) => parseKeySet(text), file);
   return {
-    keyOf: (header, token) => file.content(header, token),
-    version: () => file.content,
-    close: file.close,
+    keyOf: (header, token) => reloaded.content(header, token),
+    version: () => reloaded.content,
+    close: reloaded.close,
   };
 }
 

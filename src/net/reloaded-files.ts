@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../errors.ts";
+import type { Report } from "../report.ts";
 import { repeat } from "./timer.ts";
 
 /** A file that an environment variable names. */
@@ -14,13 +15,16 @@ export interface ReloadOptions<Content> {
   /** Called when a new version is in force. */
   readonly onChange?: (content: Content, before: Content) => void;
   /**
-   * Called when a new version cannot be used, once however long that lasts; the previous one stays in
-   * force.
+   * Hears of new versions, and of those that cannot be used, once however long that lasts: the
+   * previous one stays in force.
    */
-  readonly onProblem: (error: ConfigError) => void;
+  readonly report: Report;
   /** How often the files are read, in milliseconds. Default: 400, so that a change is in force within a second. */
   readonly intervalMs?: number | undefined;
 }
+
+/** A file, and how it is reloaded. */
+export type ReloadedFile = NamedFile & Pick<ReloadOptions<never>, "report" | "intervalMs">;
 
 /**
  * Reads files, and reads them again at each interval to detect changes: the operating system's file
@@ -33,7 +37,7 @@ export interface ReloadOptions<Content> {
 export function reloadedFiles<Content>(
   files: readonly NamedFile[],
   parse: (texts: readonly string[]) => Content,
-  { onChange, onProblem, intervalMs = 400 }: ReloadOptions<Content>,
+  { onChange, report, intervalMs = 400 }: ReloadOptions<Content>,
 ) {
   let inForce = files.map(readNow);
   let content = parsed(inForce);
@@ -59,17 +63,18 @@ export function reloadedFiles<Content>(
       content = parsed(seen);
       inForce = seen;
       onChange?.(content, before);
+      report("filesChanged", { files: files.map(({ variable }) => variable).join(", ") });
     }
     lastReported = undefined;
   }
 
-  function report(problem: ConfigError): void {
-    if (problem.message !== lastReported) onProblem(problem);
-    lastReported = problem.message;
+  function refuse({ message: reason }: ConfigError): void {
+    if (reason !== lastReported) report("filesUnusable", { reason });
+    lastReported = reason;
   }
 
   const { close } = repeat(
-    () => look().catch(report),
+    () => look().catch(refuse),
     () => intervalMs,
     intervalMs,
   );

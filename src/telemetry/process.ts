@@ -1,4 +1,3 @@
-import { X509Certificate } from "node:crypto";
 import type { Handlers } from "../report.ts";
 import { version } from "../version.ts";
 import type { TelemetryContext } from "./metrics.ts";
@@ -45,20 +44,14 @@ export function processes({ metrics, log }: TelemetryContext) {
   /** The last error of a connection to Redis, and when it came: that none is there says no cause. */
   let lastError = { connectionError: "", atMs: -Infinity };
   return {
-    keysReloaded: (about) => log.info(about, "key file changed and reloaded"),
-    keysUnusable: (about) =>
-      log.error(about, "cannot read the changed key file: the previous keys stay valid"),
+    filesChanged: (about) => log.info(about, "changed files are in force"),
+    filesUnusable: (about) =>
+      log.error(about, "cannot use a changed file: the previous one stays in force"),
     keySetNotFetched: (about) =>
       log.error(
         about,
         "cannot fetch the key set of AUTH_JWKS_URL: the last one stays valid for an hour, and without one no JWT can be verified",
       ),
-    tlsChanged({ cert }) {
-      const { validTo, fingerprint256 } = new X509Certificate(cert);
-      log.info({ validTo, fingerprint256 }, "TLS files changed: new connections use them");
-    },
-    tlsUnusable: (about) =>
-      log.error(about, "cannot use the changed TLS files: the previous ones stay in use"),
     redisCommand(command) {
       commandSeconds.observe(command, command.durationMs);
       commandErrors.add(command, command.failed ? 1 : 0);

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 import { createReadJwt } from "../../src/auth/jwt.ts";
-import type { KeyFile } from "../../src/auth/key-file.ts";
 import type { KeySet } from "../../src/auth/key-set.ts";
+import type { ReloadedFile } from "../../src/net/reloaded-files.ts";
 import { reportTo } from "../../src/report.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 
@@ -79,11 +79,11 @@ export const keyFile = (
   path: string,
   onReload = () => {},
   onProblem: (reason: string) => void = () => {},
-): KeyFile => ({
+): ReloadedFile => ({
   ...{ variable: "KEYS", path, intervalMs: 5 },
   report: reportTo({
-    keysReloaded: () => onReload(),
-    keysUnusable: ({ reason }) => onProblem(reason),
+    filesChanged: () => onReload(),
+    filesUnusable: ({ reason }) => onProblem(reason),
   }),
 });
 

@@ -14,6 +14,7 @@ import { type TestContext, test } from "node:test";
 import { ConfigError } from "../../src/errors.ts";
 import type { Tls } from "../../src/net/one-port.ts";
 import { openTlsFiles } from "../../src/net/tls-files.ts";
+import { noReport, reportTo } from "../../src/report.ts";
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
@@ -49,21 +50,24 @@ function mount(t: TestContext, identity: Tls) {
 
 /** Watches the files; `next` resolves with the next identity or problem that they report. */
 function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]) {
-  const waiting: ((told: Tls | ConfigError) => void)[] = [];
-  const told: (Tls | ConfigError)[] = [];
-  const tell = (what: Tls | ConfigError) => {
+  const waiting: ((told: Tls | string) => void)[] = [];
+  const told: (Tls | string)[] = [];
+  const tell = (what: Tls | string) => {
     const next = waiting.shift();
     if (next) next(what);
     else told.push(what);
   };
-  const files = openTlsFiles(paths, { intervalMs, onChange: tell, onProblem: tell });
+  const files = openTlsFiles(paths, {
+    ...{ intervalMs, onChange: tell },
+    report: reportTo({ filesUnusable: ({ reason }) => tell(reason) }),
+  });
   // The timers of `files` do not keep the process alive; this one does.
   const alive = setInterval(() => {}, 1_000);
   t.after(() => {
     clearInterval(alive);
     files.close();
   });
-  const next = (): Promise<Tls | ConfigError> => {
+  const next = (): Promise<Tls | string> => {
     const what = told.shift();
     return what ? Promise.resolve(what) : new Promise((resolve) => waiting.push(resolve));
   };
@@ -98,14 +102,10 @@ test("new files that cannot be used are reported, and good ones after them are l
     [{ cert: second.cert, key: first.key }, "TLS_KEY_FILE"],
   ] as const) {
     secret.swap(broken);
-    const problem = await files.next();
-    assert.ok(problem instanceof ConfigError);
-    assert.match(problem.message, new RegExp(`^${variable}: `));
+    assert.match(String(await files.next()), new RegExp(`^${variable}: `));
   }
   rmSync(secret.path("key"));
-  const missing = await files.next();
-  assert.ok(missing instanceof ConfigError);
-  assert.equal(missing.message, "TLS_KEY_FILE: cannot be read (ENOENT)");
+  assert.equal(await files.next(), "TLS_KEY_FILE: cannot be read (ENOENT)");
   symlinkSync(join("..data", "key"), secret.path("key"));
   secret.swap(second);
   assert.deepEqual(await files.next(), second);
@@ -123,7 +123,7 @@ test("files that cannot be used at start are refused with the name of their vari
   ];
   for (const [wrong, message] of cases) {
     const secret = mount(t, { ...first, ca: clientCa, ...wrong });
-    const open = () => openTlsFiles(secret.mutual, { onProblem() {} });
+    const open = () => openTlsFiles(secret.mutual, { report: noReport });
     assert.throws(open, (error) => {
       assert.ok(error instanceof ConfigError);
       assert.match(error.message, message);
@@ -131,6 +131,6 @@ test("files that cannot be used at start are refused with the name of their vari
     });
   }
   const nowhere = { certFile: "/none", keyFile: "/none" };
-  const open = () => openTlsFiles(nowhere, { onProblem() {} });
+  const open = () => openTlsFiles(nowhere, { report: noReport });
   assert.throws(open, { message: "TLS_CERT_FILE: cannot be read (ENOENT)" });
 });
