@@ -36,26 +36,26 @@ export function compileExpression(expression: string, type: DescMessage): Holds 
     return (message) => holds(read(message));
   };
   return parse(expression, [
-    [/has\(this\.([\w.]+)\)/y, isSet],
+    [/has\(this\.([\w.]+)\)/g, isSet],
     [
-      /size\(this\.(\w+)\) > (\d+)/y,
+      /size\(this\.(\w+)\) > (\d+)/g,
       (name, least) => compared(name, (list) => (list as unknown[]).length > Number(least)),
     ],
     [
-      /this\.(\w+) ([=!])= (\d+|'[^'\\]*')/y,
+      /this\.(\w+) ([=!])= (\d+|'[^'\\]*')/g,
       (name, operator, given) => {
         const other = given.startsWith("'") ? given.slice(1, -1) : Number(given);
         return compared(name, (value) => (value === other) === (operator === "="));
       },
     ],
     [
-      /this\.(\w+) in \[(\d+(?:, \d+)*)\]/y,
+      /this\.(\w+) in \[(\d+(?:, \d+)*)\]/g,
       (name, given) => {
         const among = new Set<unknown>(given.split(", ").map(Number));
         return compared(name, (value) => among.has(value));
       },
     ],
-    [/this\.(\w+)/y, (name) => compared(name, (value) => value === true)],
+    [/this\.(\w+)/g, (name) => compared(name, (value) => value === true)],
   ]);
 }
 
@@ -69,67 +69,42 @@ export function compileTextExpression(expression: string, rule: unknown): Holds 
   // That a text is no URL is not known for sure.
   if (/!\s*(?:this\.isUri|\()/.test(expression)) throw new Error(`not compiled: ${expression}`);
   return parse(expression, [
-    [/rule/y, () => () => rule === true],
     [
-      /this\.matches\('((?:[^'\\]|\\[\\'])*)'\)/y,
+      /this\.matches\('((?:[^'\\]|\\[\\'])*)'\)/g,
       (pattern) => {
         const regex = exactRegex(pattern.replace(/\\(.)/g, "$1"));
         return (text) => regex.test(text as string);
       },
     ],
-    [/this\.isUri\(\)/y, () => (text) => plainUri.test(text as string)],
+    [/this\.isUri\(\)/g, () => (text) => plainUri.test(text as string)],
+    [/\brule\b/g, () => () => rule === true],
   ]);
 }
 
+/**
+ * Reads `!`, `&&`, `||` and parentheses around terms. Each term, and then each pair of parentheses from
+ * the innermost on, is compiled to a part, and its text becomes the part's name: `#0`.
+ */
 function parse(expression: string, terms: readonly Term[]): Holds {
-  let at = 0;
-  const holds = either();
-  if (at < expression.length) throw notUnderstood();
-  return holds;
-
-  function notUnderstood(): Error {
-    return new Error(`not compiled: ${expression.slice(at)}`);
-  }
-
-  function take(token: string): boolean {
-    while (expression[at] === " ") at++;
-    const isThere = expression.startsWith(token, at);
-    if (isThere) at += token.length;
-    return isThere;
-  }
-
-  function either(): Holds {
-    const all = [both()];
-    while (take("||")) all.push(both());
-    return (value) => all.some((holds) => holds(value));
-  }
-
-  function both(): Holds {
-    const all = [term()];
-    while (take("&&")) all.push(term());
-    return (value) => all.every((holds) => holds(value));
-  }
-
-  function term(): Holds {
-    if (take("!")) {
-      const holds = term();
-      return (value) => !holds(value);
-    }
-    if (take("(")) {
-      const holds = either();
-      if (!take(")")) throw notUnderstood();
-      return holds;
-    }
-    for (const [form, make] of terms) {
-      form.lastIndex = at;
-      const match = form.exec(expression);
-      if (!match) continue;
-      at = form.lastIndex;
-      const [, a = "", b = "", c = ""] = match;
-      return make(a, b, c);
-    }
-    throw notUnderstood();
-  }
+  const parts: Holds[] = [];
+  const named = (holds: Holds) => `#${parts.push(holds) - 1}`;
+  const partOf = (text: string): Holds => {
+    const [, negations = "", at] = /^([! ]*)#(\d+) *$/.exec(text) ?? [];
+    const holds = parts[Number(at)];
+    if (!holds) throw new Error(`not compiled: ${expression}`);
+    const isNegated = negations.replaceAll(" ", "").length % 2 === 1;
+    return isNegated ? (value) => !holds(value) : holds;
+  };
+  const either = (text: string): Holds => {
+    const all = text.split("||").map((both) => both.split("&&").map(partOf));
+    return (value) => all.some((both) => both.every((holds) => holds(value)));
+  };
+  let text = expression;
+  for (const [form, make] of terms) text = text.replace(form, (_, a, b, c) => named(make(a, b, c)));
+  const parentheses = /\(([^()]*)\)/g;
+  while (parentheses.test(text))
+    text = text.replace(parentheses, (_, inner) => named(either(inner)));
+  return either(text);
 }
 
 function fieldOf(desc: DescMessage | undefined, name: string): DescField {
