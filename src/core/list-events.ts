@@ -48,7 +48,7 @@ export function eventCases(context: Context) {
   const { watchTokens } = context;
   return {
     streamEvents: (request, call) =>
-      stream(context, call, { kinds: request.kinds, after: request.afterCursor }),
+      stream(context, call, { kinds: request.kinds }, request.afterCursor),
 
     listEvents: (request, call) => listEvents(context, request, call),
 

@@ -7,8 +7,7 @@ import { stateAfter, statesAfter } from "../ledger/payment-state.ts";
 import { moneyMethods } from "../model/money-methods.ts";
 import type { Context } from "./context.ts";
 import { type Made, type MoneyCall, notKnownYet } from "./money-calls.ts";
-import { look, type Waited, wait } from "./wait.ts";
-import type { Awaited } from "./watch.ts";
+import { type Awaited, type Waited, wait } from "./wait.ts";
 
 /** The answer of a call that moves money, with the state of its external_id in both forms. */
 type MoneyAnswer<Result> = StateAt & { readonly answer: Result };
@@ -57,8 +56,7 @@ export async function moneyAnswer<Desc extends DescMessage>(
   if (made && (isNotInLog || (!waits && made.appended?.event))) {
     return { answer: made.answer, ...stateBy(about, made) };
   }
-  const looking = waits ? wait(context, call, about, until) : look(context, call, about);
-  const known = await looking.catch((error: unknown) => {
+  const known = await wait(context, call, about, until).catch((error: unknown) => {
     // The call was sent: what ended the wait must not read as if the call had done nothing.
     if (lost && error instanceof GatewayError) throw notKnownYet(externalId, error);
     return undefined;

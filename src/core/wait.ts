@@ -10,7 +10,14 @@ import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
-import { type Awaited, endingOutcomes, follow } from "./watch.ts";
+import { endsCall, follow } from "./watch.ts";
+
+/** The payment or payout that a call waits for. */
+export interface Awaited {
+  readonly account: string;
+  readonly kind: Kind;
+  readonly externalId: string;
+}
 
 /** What was known at the end of a wait. */
 export interface Waited {
@@ -25,10 +32,10 @@ export interface Waited {
 }
 
 /**
- * Waits, after the service has answered a call, until the state is what the caller wants. It reads
- * the ledger, and sends the service nothing. A wait never fails: whatever ends
- * it, it returns what is known.
- * @returns undefined when the stores cannot be read
+ * What is known after the service has answered a call: now, or once the state is what the caller
+ * wants to wait for. It reads the ledger, and sends the service nothing. A wait never fails: whatever
+ * ends it, it returns what is known.
+ * @returns undefined when the stores cannot be read, or are silent for long
  * @throws GatewayError when the caller goes away
  */
 export async function wait(
@@ -39,34 +46,36 @@ export async function wait(
 ): Promise<Waited | undefined> {
   const { ledger, waits, waitLimits } = context;
   const { account, kind, externalId } = about;
-  const isOpenEnded = call.deadlineMs === undefined || call.deadlineIsOurs;
-  const waitMs = Math.min(timeLeftMs(call), isOpenEnded ? defaultWaitMs : Number.POSITIVE_INFINITY);
-  // A caller with too many waits is answered at once, as without a wait.
-  const release = waitLimits.take(call.caller);
   const end = new AbortController();
   const over = () => end.abort();
+  const leave = until === WaitUntil.UNSPECIFIED ? undefined : waits.join(over);
+  const isOpenEnded = call.deadlineMs === undefined || call.deadlineIsOurs;
+  const longestMs = !leave ? maxLookMs : isOpenEnded ? defaultWaitMs : Number.POSITIVE_INFINITY;
+  const leftMs = Math.min(timeLeftMs(call), longestMs);
+  const mayWait = leave && leftMs > 0 && !end.signal.aborted;
+  const release = mayWait ? waitLimits.take(call.caller) : undefined;
+  if (leave && !release) {
+    // Too many waits of the caller, no time, or a shutdown: answered at once, as without a wait.
+    leave();
+    return wait(context, call, about, WaitUntil.UNSPECIFIED);
+  }
+  const timer = setTimeout(over, Math.max(leftMs, 0));
   const signal = AbortSignal.any([call.signal, end.signal]);
-  const timer = setTimeout(over, Math.max(waitMs, 0));
-  const leave = waits.join(over);
-  if (waitMs <= 0 || !release) over();
   let known: Waited | undefined;
   const isOver = async (event?: Event) => {
     known = await read(context, about, signal, event);
-    return isReached(kind, known, until);
+    return !release || isReached(kind, known, until);
   };
   try {
-    if (signal.aborted) {
-      known = await look(context, call, about);
-    } else {
-      call.onWait?.();
-      // Attach the live part first, so that no event after the first look is missed.
-      const reading = ledger.read(account, { kind, externalId }, "latest", { signal });
-      const events = await unlessAborted(reading, signal);
-      if (!(await isOver())) {
-        for await (const event of follow(events, () => known?.callIsOpen === true)) {
-          if (signal.aborted) break;
-          if (await isOver(event)) break;
-        }
+    signal.throwIfAborted();
+    if (release) call.onWait?.();
+    // Attach the live part first, so that no event after the first look is missed.
+    const reading = release && ledger.read(account, { kind, externalId }, "latest", { signal });
+    const events = reading && (await unlessAborted(reading, signal));
+    if (!(await isOver()) && events) {
+      for await (const event of follow(events, () => known?.callIsOpen === true)) {
+        if (signal.aborted) break;
+        if (await isOver(event)) break;
       }
     }
   } catch {
@@ -74,34 +83,11 @@ export async function wait(
   } finally {
     over();
     clearTimeout(timer);
-    leave();
+    leave?.();
     release?.();
   }
   if (call.signal.aborted) throw errorOfAbort(call.signal);
   return known;
-}
-
-/**
- * What is known now. Undefined when the store fails, or is silent for long, until the caller goes
- * away or until shortly before its deadline.
- */
-export async function look(
-  context: Pick<Context, "ledger">,
-  { signal, ...times }: Call,
-  about: Awaited,
-): Promise<Waited | undefined> {
-  const over = new AbortController();
-  const limitMs = Math.max(Math.min(timeLeftMs(times), maxLookMs), 0);
-  const timer = setTimeout(() => over.abort(), limitMs);
-  try {
-    const ended = AbortSignal.any([signal, over.signal]);
-    ended.throwIfAborted();
-    return await read(context, about, ended);
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Longest look at a store that is silent, in milliseconds. */
@@ -121,7 +107,7 @@ async function read(
     facts: snapshot ?? noFacts,
     callIsOpen: outcomeFlags(known).outcomeUnknown,
     cursor: snapshot?.cursor ?? "",
-    isGivenUp: event !== undefined && endingOutcomes.has(event.callOutcome),
+    isGivenUp: event !== undefined && endsCall(event),
   };
 }
 

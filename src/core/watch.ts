@@ -3,15 +3,11 @@ import { create } from "@bufbuild/protobuf";
 import { oncePer } from "../collections/once-per.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
-import {
-  CallOutcome,
-  type Event,
-  type EventKind,
-  EventSchema,
-} from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome, type Event, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState, firstEvent } from "../ledger/current.ts";
-import type { Snapshot } from "../ledger/log.ts";
+import type { Known } from "../ledger/intents.ts";
+import type { Snapshot, Topic } from "../ledger/log.ts";
 import { outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, statesAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
@@ -21,16 +17,6 @@ import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 
 type StreamContext = Pick<Context, "ledger" | "drain">;
-
-/** The payment or payout that a watch is of, or that a call waits for. */
-export interface Awaited {
-  readonly account: string;
-  readonly kind: Kind;
-  readonly externalId: string;
-}
-
-/** Where a stream begins. `earliest`: with the oldest event that is kept. */
-type Start = Cursor | "earliest" | undefined;
 
 /**
  * Streams one payment or payout: first its current state, if one is known and no cursor was given,
@@ -43,23 +29,52 @@ export function watch(
   kind: Kind,
   request: Pick<WatchPaymentRequest, "externalId" | "untilFinal" | "afterCursor" | "fromStart">,
 ): AsyncIterable<Event> {
-  const { ledger } = context;
   const { externalId, untilFinal, afterCursor, fromStart } = request;
   // The log's own word, which is no cursor of a caller.
   if (afterCursor === "earliest" && !fromStart) decodeCursor(afterCursor);
   const after = fromStart ? "earliest" : afterCursor;
-  return resumable(context, call, after, async function* (signal) {
-    const { account } = call.caller;
-    const topic = { kind, externalId };
-    const end = untilFinal ? createWatchEnd(context, { account, ...topic }) : undefined;
+  return stream(context, call, { kind, externalId }, after, untilFinal);
+}
+
+/**
+ * Streams the events of a topic until its caller goes away, its caller's token expires or is
+ * withdrawn, or the gateway shuts down. An error that ends it early carries the cursor to resume from.
+ * @param after where it begins. Default: now, and for one payment or payout with the current state
+ * @param untilFinal ends it as `createWatchEnd` says
+ */
+export async function* stream(
+  { ledger, drain }: StreamContext,
+  call: Call,
+  topic: Topic,
+  after: Cursor | "earliest" | undefined,
+  untilFinal = false,
+): AsyncGenerator<Event> {
+  if (after === "latest") decodeCursor(after);
+  // One controller for all that may end the stream: a signal takes more memory than all the rest of
+  // an idle watch does.
+  const over = new AbortController();
+  const { signal, caller, push } = call;
+  const abort = () => over.abort(signal.reason);
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  const leave = drain.join((reason) => over.abort(reason));
+  const stopExpiry = endAtExpiry(caller.expiresAtMs, over);
+  const stopRevoked = endWithAll(caller.revoked, over);
+  /** Of the last event sent. */
+  let cursor: Cursor | undefined = after;
+  try {
+    const { account } = caller;
+    const of = "kind" in topic ? topic : undefined;
+    const read = of && (() => ledger.known(account, of.kind, of.externalId));
+    const newest = async () => of && (await ledger.history(account, of.kind, of.externalId, 1))[0];
+    const end = untilFinal && read ? createWatchEnd(read, newest) : undefined;
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
     let told: Snapshot | undefined;
     const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
-    const { push } = call;
-    const events = await ledger.read(account, topic, after ?? "latest", {
-      signal,
+    const events = await ledger.read(caller.account, topic, after ?? "latest", {
+      signal: over.signal,
       push: push && ((event) => isKnown(event) || (!end?.mayEndAt(event) && push(event))),
       onStart: (place) => {
         from = after === undefined ? place : undefined;
@@ -67,26 +82,40 @@ export function watch(
       onFail: call.onFail,
     });
     if (after !== undefined && (await end?.isOverAt(after))) return;
-    const known = after === undefined ? await ledger.known(account, kind, externalId) : undefined;
+    const known = after === undefined ? await read?.() : undefined;
     const current = known && firstEvent(known);
     // A snapshot without a current event is not sent, so no live event repeats it.
     told = current && known.snapshot;
     call.onOpen?.(current ? undefined : from);
-    if (known && told && current) {
-      const states = statesAfter(kind, told, outcomeFlags(known).outcomeUnknown);
+    if ("kind" in topic && known && told && current) {
+      const states = statesAfter(topic.kind, told, outcomeFlags(known).outcomeUnknown);
       const event = create(EventSchema, { ...current, ...states, cursor: told.cursor });
       rememberTrace(event, traceOf(current));
+      cursor = event.cursor;
       yield event;
       if (await end?.isOverAfter(event)) return;
     }
     for await (const event of end ? follow(events, end.isDue) : events) {
       if (event && !isKnown(event)) {
+        cursor = event.cursor;
         yield event;
         if (await end?.isOverAfter(event)) return;
       } else if (!event && (await end?.isOver())) return;
     }
-  });
+  } catch (error) {
+    throw withResumeCursor(error, cursor);
+  } finally {
+    leave();
+    stopExpiry();
+    stopRevoked();
+    signal.removeEventListener("abort", abort);
+    // Detaches from the log even if the stream never reached its live part.
+    over.abort(streamOver);
+  }
 }
+
+/** Never shown: a stream that is over has no reader. */
+const streamOver = new GatewayError("CANCELLED", "the stream is over");
 
 /**
  * Yields the events of a log, and undefined whenever `mayChange` and none came for half a second: an
@@ -132,26 +161,21 @@ const lookMs = 500;
  * lost call was NOT_DONE or NEEDS_OPERATOR. An open call may end without a further event, so the
  * stream checks for that; before it ends it yields all events stored by then.
  */
-function createWatchEnd({ ledger }: StreamContext, { account, kind, externalId }: Awaited) {
+function createWatchEnd(read: () => Promise<Known>, newest: () => Promise<Event | undefined>) {
   /** The latest operation that pays has ended: the stream ends once no call is open. */
   let isDue = false;
   /** The cursor of the last event that the reader received. */
   let place: Cursor = "";
-  const known = () => ledger.known(account, kind, externalId);
-  const newest = async () => (await ledger.history(account, kind, externalId, 1))[0];
 
-  /** True also when the stores cannot be read: the stream then continues. */
-  const isCallOpen = () =>
-    known().then(
-      (known) => outcomeFlags(known).outcomeUnknown,
-      () => true,
-    );
-
-  /** Whether the stream is over although no further event came. False if that cannot be read. */
-  async function isOver(): Promise<boolean> {
-    if (!isDue || (await isCallOpen())) return false;
+  /**
+   * Whether the stream is over: after its last event (`isEnd`), or since no further one came. False if
+   * that cannot be read.
+   */
+  async function isOver(isEnd = false): Promise<boolean> {
     try {
-      return place >= ((await newest())?.cursor ?? "");
+      if (!isDue || outcomeFlags(await read()).outcomeUnknown) return false;
+      // What has been stored during that look is still to be sent.
+      return isEnd || place >= ((await read()).snapshot?.cursor ?? "");
     } catch {
       return false;
     }
@@ -164,30 +188,27 @@ function createWatchEnd({ ledger }: StreamContext, { account, kind, externalId }
     async isOverAt(after: Cursor | "earliest"): Promise<boolean> {
       place = after === "earliest" ? "" : after;
       const last = await newest();
-      if (last?.cursor === place && endingOutcomes.has(last.callOutcome)) return true;
-      const { snapshot } = await known();
+      if (last?.cursor === place && endsCall(last)) return true;
+      const { snapshot } = await read();
       const current = snapshot && currentState(snapshot);
       isDue = current !== undefined && isFinal(current.event);
       return isOver();
     },
     /** False if the stream certainly continues after this event; else ask `isOverAfter`. */
-    mayEndAt: (event: Event) => isDue || isFinal(event) || endingOutcomes.has(event.callOutcome),
+    mayEndAt: (event: Event) => isDue || isFinal(event) || endsCall(event),
     /** Whether the stream is over after this event, which its reader has received. */
     async isOverAfter(event: Event): Promise<boolean> {
       place = event.cursor;
-      if (endingOutcomes.has(event.callOutcome)) return true;
-      if (isFinal(event) && !(await isCallOpen())) return true;
       if (isPaying(event)) isDue = event.final;
-      return isOver();
+      return endsCall(event) || isOver(isFinal(event));
     },
   };
 }
 
-/** Outcomes of a call after which no further event about it is expected. */
-export const endingOutcomes: ReadonlySet<CallOutcome> = new Set([
-  CallOutcome.NOT_DONE,
-  CallOutcome.NEEDS_OPERATOR,
-]);
+/** Whether no further event is expected of a lost call: it was not done, or an operator has to look. */
+export function endsCall({ callOutcome }: Event): boolean {
+  return callOutcome === CallOutcome.NOT_DONE || callOutcome === CallOutcome.NEEDS_OPERATOR;
+}
 
 function isFinal(event: Event): boolean {
   return event.final && isPaying(event);
@@ -203,69 +224,6 @@ function isPaying({ resource }: Event): boolean {
       return true;
   }
 }
-
-/** Streams the events of an account, of some kinds or of all, after a cursor or from now on. */
-export function stream(
-  context: StreamContext,
-  call: Call,
-  { kinds, after }: { readonly kinds: readonly EventKind[]; readonly after: Start },
-): AsyncIterable<Event> {
-  return resumable(context, call, after, async function* (signal) {
-    let from: Cursor | undefined;
-    const events = await context.ledger.read(call.caller.account, { kinds }, after ?? "latest", {
-      signal,
-      onStart: (place) => {
-        from = after === undefined ? place : undefined;
-      },
-      onFail: call.onFail,
-      push: call.push,
-    });
-    call.onOpen?.(from);
-    yield* events;
-  });
-}
-
-/**
- * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the
- * gateway shuts down. An error that ends it early carries the cursor to resume from.
- */
-async function* resumable(
-  { drain }: StreamContext,
-  call: Call,
-  after: Start,
-  events: (signal: AbortSignal) => AsyncIterable<Event>,
-): AsyncGenerator<Event> {
-  if (after === "latest") decodeCursor(after);
-  // One controller for all that may end the stream: a signal takes more memory than all the rest of
-  // an idle watch does.
-  const end = new AbortController();
-  const { signal, caller } = call;
-  const abort = () => end.abort(signal.reason);
-  if (signal.aborted) abort();
-  else signal.addEventListener("abort", abort, { once: true });
-  const leave = drain.join((reason) => end.abort(reason));
-  const stopExpiry = endAtExpiry(caller.expiresAtMs, end);
-  const stopRevoked = endWithAll(caller.revoked, end);
-  let cursor: Cursor | undefined = after;
-  try {
-    for await (const event of events(end.signal)) {
-      cursor = event.cursor;
-      yield event;
-    }
-  } catch (error) {
-    throw withResumeCursor(error, cursor);
-  } finally {
-    leave();
-    stopExpiry();
-    stopRevoked();
-    signal.removeEventListener("abort", abort);
-    // Detaches from the log even if the stream never reached its live part.
-    end.abort(streamOver);
-  }
-}
-
-/** Never shown: a stream that is over has no reader. */
-const streamOver = new GatewayError("CANCELLED", "the stream is over");
 
 /** The streams that end when a shared signal aborts. */
 const sharing = oncePer((signal: AbortSignal) => {

@@ -83,7 +83,7 @@ function start(log: Ledger, options: StartOptions = {}) {
   };
   const context = { ledger: log, drain };
   const events = all
-    ? stream(context, call, { kinds: [], after })
+    ? stream(context, call, { kinds: [] }, after)
     : watch(context, call, EventKind.PAYMENT, {
         ...{ externalId, untilFinal, fromStart: after === "earliest" },
         ...(after !== undefined && after !== "earliest" && { afterCursor: after }),

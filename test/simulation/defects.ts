@@ -413,8 +413,8 @@ export const defects = defectsIn({
   },
   "core/wait.ts": {
     "the state behind an answer is asked for however long its caller waits": {
-      line: "return await read(context, about, ended);",
-      instead: "return await read(context, about, new AbortController().signal); ended.aborted;",
+      line: "known = await read(context, about, signal, event);",
+      instead: "known = await read(context, about, new AbortController().signal, event);",
       brokenChecks: ["outlived its deadline"],
       shownBy: "a key is answered again by a gateway whose store is silent",
     },
@@ -433,14 +433,14 @@ export const defects = defectsIn({
   },
   "core/watch.ts": {
     "a watch ends with the first final event, though a call is open": {
-      line: "if (isFinal(event) && !(await isCallOpen())) return true;",
-      instead: "if (isFinal(event)) return true;",
+      line: "if (!isDue || outcomeFlags(await read()).outcomeUnknown) return false;",
+      instead: "if (!isDue || (!isEnd && outcomeFlags(await read()).outcomeUnknown)) return false;",
       brokenChecks: ["a watch that ends early"],
       shownBy: 1192,
     },
     "a watch that is to end with its payment goes on": {
-      line: 'return place >= ((await newest())?.cursor ?? "");',
-      instead: 'return place > ((await newest())?.cursor ?? "");',
+      line: 'return isEnd || place >= ((await read()).snapshot?.cursor ?? "");',
+      instead: 'return isEnd || place > ((await read()).snapshot?.cursor ?? "");',
       brokenChecks: ["a watch that does not end"],
       shownBy: 42,
     },
