@@ -370,8 +370,8 @@ export const defects = defectsIn({
       shownBy: "a payment failed, and the answer to the next call, which waits, is lost",
     },
     "a call waits though nobody asked it to": {
-      line: "const waits = until !== WaitUntil.UNSPECIFIED;",
-      instead: "const waits = until >= WaitUntil.UNSPECIFIED;",
+      line: "const { waitUntil: until } = moneyCall.request;",
+      instead: "const until = moneyCall.request.waitUntil || WaitUntil.SETTLED;",
       brokenChecks: ["answered late"],
       shownBy: "a confirmation is answered as pending while somebody asks",
     },
