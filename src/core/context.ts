@@ -12,20 +12,17 @@ export interface CoreOptions extends MoneyCallsOptions {
   readonly accounts: ReadonlyMap<string, Account>;
   readonly watchTokens: WatchTokens | undefined;
   /** Most streams that one caller may have open. Undefined: the defaults of `stream-limits.ts`. */
-  readonly maxStreamsPerCaller?: number | undefined;
-  /** Whether records of calls name the external_id that a call is about. Default: yes. */
-  readonly namesExternalIds?: boolean;
+  readonly maxStreamsPerCaller: number | undefined;
+  /** Whether records of calls name the external_id that a call is about. */
+  readonly namesExternalIds: boolean;
   /** The address that the service sends an account's callbacks to, without a trailing slash. */
   readonly callbackUrl: (account: string, resource: Resource) => string;
-  /** Default: nothing is reported. */
-  readonly report?: Report;
-  /** Default: nothing is traced. */
-  readonly tracing?: Tracing;
+  readonly report: Report;
+  readonly tracing: Tracing;
 }
 
 /** What the use cases share. */
 export interface Context extends CoreOptions {
-  readonly report: Report;
   /** The client for the account of a call. */
   upstreamOf(call: Pick<Call, "caller">): Upstream;
   readonly moneyCalls: MoneyCalls;

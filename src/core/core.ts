@@ -5,10 +5,16 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
 import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
-import type { Payment, PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import { type GetPaymentResponse, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
-import type { Payout, PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import { type GetPayoutResponse, PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
+import {
+  type CreatePaymentResponse,
+  type GetPaymentResponse,
+  PaymentService,
+} from "../gen/payments/v1/payment_service_pb.ts";
+import {
+  type GetPayoutResponse,
+  PayoutService,
+  type RequestPayoutResponse,
+} from "../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
 import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
 import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
@@ -52,21 +58,17 @@ export interface Call {
   readonly transport?: string;
 }
 
-/** What a payment call that moves money returns; the state never costs the call its answer. */
-export interface PaymentAnswer {
-  readonly payment: Payment;
-  /** What all operations of the external_id amount to. */
-  readonly state: PaymentState;
-  /** Position of that state; empty when the log has nothing of the external_id or is away. */
-  readonly cursor: string;
-}
+/**
+ * What a call that moves money returns; the state of its external_id never costs it its answer. The
+ * cursor is empty when the log has nothing of the external_id or is away.
+ */
+export type PaymentAnswer = Told<CreatePaymentResponse, "payment" | "state" | "cursor">;
+export type PayoutAnswer = Told<RequestPayoutResponse, "payout" | "state" | "cursor">;
 
-/** As `PaymentAnswer`. */
-export interface PayoutAnswer {
-  readonly payout: Payout;
-  readonly state: PayoutState;
-  readonly cursor: string;
-}
+/** Fields of a response, each of which is set. */
+type Told<Response, Name extends keyof Response> = {
+  readonly [Field in Name]-?: NonNullable<Response[Field]>;
+};
 
 /** One page of a list. Each `cursor` is a page token: of a page that begins behind it. */
 export interface Page<Edge> {

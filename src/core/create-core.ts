@@ -1,6 +1,5 @@
 import { ofAccount } from "../errors.ts";
 import { Drain } from "../live/drain.ts";
-import { noReport } from "../report.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { customerCases } from "./customer.ts";
@@ -25,13 +24,11 @@ const maxWaitsPerCaller = 10_000;
 export function createCore(options: CoreOptions): RunningCore {
   const drain = new Drain();
   const waits = new Drain();
-  const { report = noReport } = options;
   const moneyCalls = createMoneyCalls(options);
   const accountOf = ({ caller }: Pick<Call, "caller">) =>
     ofAccount(options.accounts, caller.account);
   const context: Context = {
     ...options,
-    report,
     moneyCalls,
     waits,
     waitLimits: createStreamLimits(maxWaitsPerCaller),

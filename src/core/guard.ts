@@ -1,9 +1,7 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { noReport } from "../report.ts";
 import { loggedId } from "../secrets/mask-card-numbers.ts";
-import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { authorize } from "./authorize.ts";
 import type { CoreOptions } from "./context.ts";
 import { type Call, type Core, type Methods, methods } from "./core.ts";
@@ -23,11 +21,9 @@ export function guarded(
   cases: Pick<Core, keyof Methods>,
   options: Pick<CoreOptions, "namesExternalIds" | "maxStreamsPerCaller" | "report" | "tracing">,
 ): typeof cases {
-  const { namesExternalIds = true, maxStreamsPerCaller } = options;
-  const observers = { report: options.report ?? noReport, tracing: options.tracing ?? noTracing };
-  const limits = createStreamLimits(maxStreamsPerCaller);
+  const limits = createStreamLimits(options.maxStreamsPerCaller);
   const note = (request: unknown, call: Call) => {
-    if (!namesExternalIds || !call.onAbout) return;
+    if (!options.namesExternalIds || !call.onAbout) return;
     const externalId = externalIdOf(request);
     if (externalId) call.onAbout(loggedId(externalId));
   };
@@ -50,7 +46,7 @@ export function guarded(
       }
     }
     const stream = (request: unknown, call: Call) =>
-      observedStream((ownCall) => events(request, ownCall), call, observers);
+      observedStream((ownCall) => events(request, ownCall), call, options);
     const namesCustomer = isForCustomer(method);
     const answer = (given: Message, call: Call) => {
       try {

@@ -131,12 +131,17 @@ type PaymentRequest = CreatePaymentRequest | CreateRecurrentPaymentRequest | Con
  * the payment that succeeded. Never throws.
  */
 async function declinedConfirmation(
-  context: Context,
+  { ledger }: Context,
   account: string,
   { id: attempt, externalId }: Intent,
   said: UpstreamError,
 ): Promise<Entry | undefined> {
-  const paymentId = said.paymentId || (await successOf(context, account, externalId));
+  const reading = said.paymentId ? undefined : ledger.known(account, EventKind.PAYMENT, externalId);
+  // If the store is out of reach, the event could not be appended either.
+  const { snapshot } = (await reading?.catch(() => undefined)) ?? {};
+  const current = snapshot && currentState(snapshot);
+  const succeeded = current?.status === "success" ? current.event.paymentId : undefined;
+  const paymentId = said.paymentId || succeeded;
   if (!paymentId) return undefined;
   const payment = create(PaymentSchema, {
     externalId,
@@ -150,18 +155,6 @@ async function declinedConfirmation(
     },
   });
   return paymentEntry(payment, { source: EventSource.RESPONSE, attempt });
-}
-
-async function successOf(
-  { ledger }: Context,
-  account: string,
-  externalId: string,
-): Promise<string | undefined> {
-  const reading = ledger.known(account, EventKind.PAYMENT, externalId);
-  // If the store is out of reach, the event could not be appended either.
-  const { snapshot } = (await reading.catch(() => undefined)) ?? {};
-  const current = snapshot && currentState(snapshot);
-  return current?.status === "success" ? current.event.paymentId : undefined;
 }
 
 /** The request, with missing payment method types set according to the details given. */

@@ -16,7 +16,9 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { kinds } from "../../src/model/kinds.ts";
+import { noReport } from "../../src/report.ts";
 import { services } from "../../src/rpc/services/routes.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
 const everything: Caller = { name: "key:all", account: "default", scopes: new Set(scopes) };
 const callOf = (caller: Caller): Call => ({
@@ -24,6 +26,10 @@ const callOf = (caller: Caller): Call => ({
   signal: new AbortController().signal,
   requestId: "r",
 });
+const quiet = {
+  ...{ maxStreamsPerCaller: undefined, namesExternalIds: true },
+  ...{ report: noReport, tracing: noTracing },
+};
 const isDenied = (reason: string) => (error: unknown) =>
   error instanceof GatewayError &&
   error.code === "PERMISSION_DENIED" &&
@@ -77,7 +83,7 @@ test("no use case runs for a caller without its scope", async () => {
     return [];
   };
   const cases = Object.fromEntries(names.map((name) => [name, run(name)])) as never;
-  const core = guarded(cases as Pick<Core, keyof Methods>, {});
+  const core = guarded(cases as Pick<Core, keyof Methods>, quiet);
   const start = (name: keyof Methods, caller: Caller, externalId = "order") => {
     const call = core[name] as (...args: unknown[]) => unknown;
     const order = create((methods[name] as DescMethod).input, { externalId } as Record<
@@ -122,7 +128,7 @@ test("a call's record hears its external_id in a form that a log may hold, unles
   ) as unknown as Pick<Core, keyof Methods>;
   const heardOf = async (ask: (core: typeof cases, call: Call) => unknown, options = {}) => {
     const heard: string[] = [];
-    const core = guarded(cases, options);
+    const core = guarded(cases, { ...quiet, ...options });
     await ask(core, { ...callOf(everything), onAbout: (externalId) => heard.push(externalId) });
     return heard;
   };

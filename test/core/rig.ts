@@ -5,6 +5,7 @@ import { createCore } from "../../src/core/create-core.ts";
 import { reportTo } from "../../src/report.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 
@@ -25,6 +26,7 @@ export function coreBefore(upstream: Partial<Upstream>) {
     ...{ ledger: log, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
     timeouts: { maxWaitMs: 1_000, timeoutMs: 5_000 },
     callbackUrl: () => "http://127.0.0.1/",
+    ...{ maxStreamsPerCaller: undefined, namesExternalIds: true, tracing: noTracing },
     report: reportTo({ unrecorded: ({ error }) => assert.fail(error as Error) }),
   });
   return { core, log };

@@ -6,6 +6,8 @@ import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { createReconciler, type Reconciler } from "../../src/reconcile/reconciler.ts";
+import { noReport } from "../../src/report.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import type { Connections } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
 import { type Account, keyrings, merchants } from "./merchant.ts";
@@ -96,6 +98,8 @@ export class Replica {
       ...{ accounts, ledger, keyrings, watchTokens: undefined },
       timeouts: { maxWaitMs: times.maxWaitMs, timeoutMs: times.timeoutMs },
       callbackUrl: (name, resource) => `http://gateways/callbacks/${name}/${resource}`,
+      ...{ maxStreamsPerCaller: undefined, namesExternalIds: true },
+      ...{ report: noReport, tracing: noTracing },
     });
     this.#receive = createCallbackHandler({
       ...{ accounts: new Map(merchants.map((each) => [each.name, each])), ledger },
