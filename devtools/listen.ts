@@ -1,6 +1,6 @@
 import { createClient, type Transport } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
-import { CommandError } from "../src/cli/command-error.ts";
+import { CommandError, interruption } from "../src/cli/command-error.ts";
 import { codeName, onGateway } from "../src/cli/gateway-client.ts";
 import {
   addGatewayOptions,
@@ -9,9 +9,8 @@ import {
   httpUrl,
   wholeNumber,
 } from "../src/cli/gateway-options.ts";
-import { interruption } from "../src/cli/interrupt.ts";
-import { type Environment, passwordOrSandbox } from "../src/cli/secrets.ts";
 import { note, paint, print, printable, printJson } from "../src/cli/terminal.ts";
+import type { Environment } from "../src/config/environment.ts";
 import { Health } from "../src/gen/grpc/health/v1/health_pb.ts";
 import type { Event } from "../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../src/gen/payments/v1/event_service_pb.ts";
@@ -19,6 +18,7 @@ import { type KindName, kindNamed, kindNames } from "../src/model/kinds.ts";
 import { eventJson, eventLine, stateOf, states, statusOf } from "./event-line.ts";
 import { followEvents } from "./follow.ts";
 import { type Forwarded, forward } from "./forward.ts";
+import { passwordOrSandbox } from "./password.ts";
 
 const help = `
 Every event of the merchant account, one a line: what callbacks brought, what answers to calls said

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
-import { bytesOf, type Environment, passwordHelp, passwordOf } from "../src/cli/secrets.ts";
 import { print, printJson } from "../src/cli/terminal.ts";
+import type { Environment } from "../src/config/environment.ts";
 import { sign } from "../src/wire/signature.ts";
+import { bytesOf, passwordHelp, passwordOf } from "./password.ts";
 
 const signatureHeader = "X-SERVICE-SIGNATURE";
 

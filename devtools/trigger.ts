@@ -11,11 +11,13 @@ import {
   urlOption,
 } from "../src/cli/gateway-options.ts";
 import { fetchFault, unreachable } from "../src/cli/reach.ts";
-import { type Environment, passwordOrSandbox, sandboxCredentials } from "../src/cli/secrets.ts";
 import { paint, print, printable, printJson } from "../src/cli/terminal.ts";
+import { readSandboxConfig } from "../src/config/config.ts";
+import type { Environment } from "../src/config/environment.ts";
 import type { Resource } from "../src/model/kinds.ts";
 import { isLoopback } from "../src/net/loopback.ts";
 import type { Secret } from "../src/secrets/secret.ts";
+import { passwordOrSandbox } from "./password.ts";
 import { postCallback } from "./post-callback.ts";
 import { findTriggered, type Triggered, triggeredEvents } from "./trigger-events.ts";
 import { type Happened, isSandboxBehind, sandboxRun } from "./trigger-sandbox.ts";
@@ -136,7 +138,7 @@ async function bySandbox(
     onThisMachine(url, "--url");
     onThisMachine(options.sandboxUrl, "--sandbox-url");
   }
-  const { login, password } = sandboxCredentials(env);
+  const { login, password } = readSandboxConfig(env);
   const control = { url: options.sandboxUrl, login, password: password.reveal() };
   return onGateway(options, env, async (transport) => {
     if (!force) await insistOnSandbox(transport, url);

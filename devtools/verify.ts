@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { CommandError } from "../src/cli/command-error.ts";
-import { bytesOf, type Environment, passwordHelp, passwordsOf } from "../src/cli/secrets.ts";
 import { paint, print, printJson } from "../src/cli/terminal.ts";
+import type { Environment } from "../src/config/environment.ts";
 import type { Secret } from "../src/secrets/secret.ts";
 import { verify } from "../src/wire/signature.ts";
+import { bytesOf, passwordHelp, passwordsOf } from "./password.ts";
 
 const help = `
 ${passwordHelp}

@@ -96,10 +96,11 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     // `trigger` refuses what `isLoopback` does not know as this machine.
     "net/loopback.ts",
     // What all commands share: exit codes, output, options, and the client of a gateway.
-    ...["command-error", "gateway-client", "gateway-options", "interrupt", "reach"].map(
+    ...["command-error", "gateway-client", "gateway-options", "reach", "terminal"].map(
       (name) => `cli/${name}.ts`,
     ),
-    ...["cli/secrets.ts", "cli/terminal.ts"],
+    // The password that callbacks are signed with, and the sandbox's credentials.
+    "config/",
   ],
 };
 

@@ -63,9 +63,10 @@ export class Refused extends Error {
 export function accountOf({ accounts }: Operator, asked: string | null): string {
   const usual = usualAccount(new Set(accounts));
   if (asked === null && usual !== undefined) return usual;
-  if (asked === null) throw new Refused(400, "account: name one of your accounts");
+  const reason = "MERCHANT_ACCOUNT_REFUSED";
+  if (asked === null) throw new Refused(400, "account: name one of your accounts", reason);
   if (accounts.includes(asked)) return asked;
-  throw new Refused(403, "the account is unknown or not yours", "MERCHANT_ACCOUNT_REFUSED");
+  throw new Refused(403, "the account is unknown or not yours", reason);
 }
 
 /** What was sent, if it has this shape. @param what it is, for a message about all of it */

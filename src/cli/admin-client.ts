@@ -1,16 +1,17 @@
 import type { Command } from "commander";
 import { Agent, request } from "undici";
-import { CommandError, exitCodes } from "./command-error.ts";
+import type { Refusal } from "../admin/console-api.ts";
+import type { Environment } from "../config/environment.ts";
+import { CommandError, exitCodes, interruption } from "./command-error.ts";
 import {
+  accountAdvice,
   addGatewayOptions,
   credentialOf,
   type GatewayOptions,
   tlsOf,
   urlOption,
 } from "./gateway-options.ts";
-import { interruption } from "./interrupt.ts";
 import { fetchFault, unreachable } from "./reach.ts";
-import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
 
 export interface AdminOptions extends Omit<GatewayOptions, "url"> {
@@ -48,8 +49,8 @@ export function createAskAdmin(
   signal: AbortSignal = interruption(),
 ): AskAdmin {
   const { adminUrl } = options;
-  const credential = credentialOf(options.keyFile, env);
-  const connect = adminUrl.startsWith("https:") ? { ...tlsOf(env) } : {};
+  const credential = credentialOf(options, env);
+  const connect = { ...tlsOf(adminUrl, env) };
   const dispatcher = new Agent({ connect, maxResponseSize: maxBytes });
   return async <T>(method: string, path: string) => {
     const { statusCode: status, body: answer } = await request(adminUrl + path, {
@@ -68,20 +69,19 @@ export function createAskAdmin(
     const body: unknown = await answer.json().catch(() => undefined);
     if (status === 404) return undefined;
     if (status === 204) return {} as T;
-    if (status === 400 || status === 401 || status === 403) {
-      const { error: said = "a key with the scope admin is required" } = (body ?? {}) as Refusal;
-      const advice =
-        status === 401
-          ? ": set PAYMENTS_GATEWAY_KEY, or give --key-file"
-          : said.startsWith("account: ")
-            ? ": give --account"
-            : "";
-      throw new CommandError(`the admin listener refuses (${status}): ${printable(said)}${advice}`);
-    }
     if (status === 503)
       throw new CommandError("the event store is out of reach", exitCodes.unavailable);
     if (status === 500)
       throw new CommandError(`${adminUrl} failed (500): the gateway's log says why`);
+    if (status === 400 || status === 401 || status === 403) {
+      const { error: said = "a key with the scope admin is required", reason } = (body ??
+        {}) as Partial<Refusal>;
+      const advice =
+        status === 401
+          ? ": set PAYMENTS_GATEWAY_KEY, or give --key-file"
+          : accountAdvice(options, reason);
+      throw new CommandError(`the admin listener refuses (${status}): ${printable(said)}${advice}`);
+    }
     // 422: a replay that failed, whose body says why.
     if (body === undefined || ![200, 422].includes(status)) throw notAnAdminListener(adminUrl);
     return body as T;
@@ -90,11 +90,6 @@ export function createAskAdmin(
 
 /** More than a page of dead letters, or one letter, takes. */
 const maxBytes = 16 * 1024 * 1024;
-
-/** What the listener says of a request that it refuses. */
-interface Refusal {
-  readonly error?: string;
-}
 
 export function notAnAdminListener(adminUrl: string): CommandError {
   return new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
+import type { Environment } from "../config/environment.ts";
 import { readVariables } from "../config/environment.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
-import type { Environment } from "./secrets.ts";
 import { print } from "./terminal.ts";
 
 const help = `

@@ -1,13 +1,12 @@
 import type { Command } from "commander";
 import { checkFiles } from "../app/check-files.ts";
 import { type Config, readConfig } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { ConfigError } from "../errors.ts";
 import { checkApiKeys, checkKeySet, checkPublicUrl, checkTls } from "./check-surroundings.ts";
-import { CommandError, exitCodes } from "./command-error.ts";
+import { CommandError, exitCodes, interruption } from "./command-error.ts";
 import { type Finding, findings } from "./finding.ts";
-import { interruption } from "./interrupt.ts";
-import type { Environment } from "./secrets.ts";
 import { paint, print, printJson } from "./terminal.ts";
 
 const help = `

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
+import type { Environment } from "../config/environment.ts";
 import {
   type AdminOptions,
   type AskAdmin,
@@ -8,10 +9,8 @@ import {
   createAskAdmin,
   notAnAdminListener,
 } from "./admin-client.ts";
-import { CommandError, wrongUsage } from "./command-error.ts";
+import { CommandError, interruption, wrongUsage } from "./command-error.ts";
 import { wholeNumber } from "./gateway-options.ts";
-import { interruption } from "./interrupt.ts";
-import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
 const help = `
@@ -94,13 +93,11 @@ export function configure(command: Command, env: Environment): void {
 
 async function list(options: Options, ask: AskAdmin): Promise<void> {
   let listed = 0;
-  for await (const page of pagesOf(options, ask, "newest")) {
-    for (const letter of page.dead_letters) {
-      if (options.json) printJson(letter);
-      else print(letterLine(letter));
-      listed += 1;
-      if (listed === options.limit) return;
-    }
+  for await (const letter of lettersBy("newest", options, ask)) {
+    if (options.json) printJson(letter);
+    else print(letterLine(letter));
+    listed += 1;
+    if (listed === options.limit) return;
   }
   if (listed === 0 && !options.json) note("no dead letters");
 }
@@ -116,15 +113,12 @@ async function show(id: string, options: Options, ask: AskAdmin): Promise<void> 
     process.stdout.write(Buffer.from(base64, "base64"));
     return;
   }
-  const masked = text?.replace(/[^\n]+/g, printable) ?? notText(bytes);
+  // Empty if it can no longer be decrypted.
+  const noText = bytes === undefined ? "" : `[${bytes} bytes that are not UTF-8]`;
+  const masked = text?.replace(/[^\n]+/g, printable) ?? noText;
   if (options.json) return printJson({ ...letter, body: masked });
   print(letterLine(letter));
   print(masked);
-}
-
-/** Replaces a body that is not text; empty if the body can no longer be decrypted. */
-function notText(bytes: number | undefined): string {
-  return bytes === undefined ? "" : `[${bytes} bytes that are not UTF-8]`;
 }
 
 async function discard(ids: readonly string[], options: Options, ask: AskAdmin): Promise<void> {
@@ -145,28 +139,20 @@ async function replay(id: string | undefined, options: Options, env: Environment
   if ((id === undefined) === !options.all) throw wrongUsage("give an id, or --all");
   const signal = interruption();
   const ask = createAskAdmin(options, env, signal);
+  // The oldest first, so that the log gets their events in the order of arrival.
+  const chosen =
+    id === undefined ? lettersBy("oldest", options, ask) : await lettersOf([id], options, ask);
   const counts = new Map<string, number>();
-  for await (const letter of chosenBy(id, options, ask)) {
+  for await (const letter of chosen) {
     if (signal.aborted) break;
     const replayed = await ask<{ outcome: string }>("POST", `${pathOf(letter)}/replay`);
-    const outcome = replayed === undefined ? "gone" : replayed.outcome;
-    if (typeof outcome !== "string") throw notAnAdminListener(options.adminUrl);
+    const { outcome } = replayed ?? { outcome: "gone" };
     counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
     if (options.json) printJson({ account: letter.account, id: letter.id, outcome });
   }
   if (!options.json) print(summaryOf(counts));
   signal.throwIfAborted();
   if (counts.has("not_understood") || counts.has("locked")) throw new CommandError("");
-}
-
-async function* chosenBy(
-  id: string | undefined,
-  options: Options,
-  ask: AskAdmin,
-): AsyncGenerator<DeadLetterView> {
-  if (id !== undefined) return yield* await lettersOf([id], options, ask);
-  // The oldest first, so that the log gets their events in the order of arrival.
-  for await (const page of pagesOf(options, ask, "oldest")) yield* page.dead_letters;
 }
 
 /** What becomes of a letter that is replayed. */
@@ -195,24 +181,21 @@ function letterLine({ account, id, resource, reason, receivedAt }: DeadLetterVie
   ].join("  ");
 }
 
-/** Yields the list page by page. Letters removed meanwhile do not shift the later pages. */
-async function* pagesOf(
-  { account, adminUrl, limit }: Options,
-  ask: AskAdmin,
+/** All letters, read page by page. Letters removed meanwhile do not shift the later pages. */
+async function* lettersBy(
   order: "newest" | "oldest",
-): AsyncGenerator<DeadLetterPage> {
-  const query = new URLSearchParams({ order, limit: `${Math.min(limit ?? pageSize, pageSize)}` });
-  if (account !== undefined) query.set("account", account);
+  { account, adminUrl }: Options,
+  ask: AskAdmin,
+): AsyncGenerator<DeadLetterView> {
+  const query = new URLSearchParams({ order, ...(account !== undefined && { account }) });
   for (;;) {
     const page = await ask<DeadLetterPage>("GET", `/dead-letters?${query}`);
     if (!Array.isArray(page?.dead_letters)) throw notAnAdminListener(adminUrl);
-    yield page;
+    yield* page.dead_letters;
     if (page.next_cursor === undefined) return;
     query.set("cursor", page.next_cursor);
   }
 }
-
-const pageSize = 100;
 
 /** The letter of each id or id prefix. @throws CommandError unless each matches exactly one */
 async function lettersOf(
@@ -220,24 +203,16 @@ async function lettersOf(
   options: Options,
   ask: AskAdmin,
 ): Promise<DeadLetterView[]> {
-  const found = new Map(ids.map((id): [string, DeadLetterView[]] => [id, []]));
-  for await (const page of pagesOf(options, ask, "newest")) {
-    for (const letter of page.dead_letters) {
-      for (const [id, ofId] of found) if (id !== "" && letter.id.startsWith(id)) ofId.push(letter);
-    }
-  }
-  return [...new Set([...found].map(([id, ofId]) => onlyOf(id, ofId)))];
-}
-
-function onlyOf(id: string, found: readonly DeadLetterView[]): DeadLetterView {
-  const [letter, second] = found;
-  if (!letter) throw new CommandError(`no dead letter ${JSON.stringify(id)}`);
-  if (second) {
-    throw wrongUsage(
-      `${found.length} dead letters begin with ${JSON.stringify(id)}: give more of it`,
-    );
-  }
-  return letter;
+  const all: DeadLetterView[] = [];
+  for await (const letter of lettersBy("newest", options, ask)) all.push(letter);
+  const found = ids.map((id) => {
+    const [letter, ...more] = all.filter((one) => id !== "" && one.id.startsWith(id));
+    if (!letter) throw new CommandError(`no dead letter ${JSON.stringify(id)}`);
+    if (more.length === 0) return letter;
+    const many = `${more.length + 1} dead letters begin with ${JSON.stringify(id)}`;
+    throw wrongUsage(`${many}: give more of it`);
+  });
+  return [...new Set(found)];
 }
 
 function pathOf({ account, id }: DeadLetterView): string {

@@ -1,10 +1,13 @@
+import http from "node:http";
+import https from "node:https";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Environment } from "../config/environment.ts";
+import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { systemCode } from "../net/system-errors.ts";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
-import { agentOf, credentialOf, type GatewayOptions } from "./gateway-options.ts";
+import { accountAdvice, credentialOf, type GatewayOptions, tlsOf } from "./gateway-options.ts";
 import { unreachable } from "./reach.ts";
-import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
 
 /**
@@ -16,8 +19,10 @@ export async function onGateway<T>(
   env: Environment,
   use: (transport: Transport) => Promise<T>,
 ): Promise<T> {
-  const credential = credentialOf(options.keyFile, env);
-  const agent = agentOf(options.url, env);
+  const credential = credentialOf(options, env);
+  const { Agent } = options.url.startsWith("https:") ? https : http;
+  // TCP keep-alive detects a silently dead connection within seconds.
+  const agent = new Agent({ keepAlive: true, ...tlsOf(options.url, env) });
   const transport = createConnectTransport({
     baseUrl: options.url,
     httpVersion: "1.1",
@@ -33,7 +38,7 @@ export async function onGateway<T>(
   try {
     return await use(transport);
   } catch (error) {
-    throw callError(error, options.url);
+    throw callError(error, options);
   } finally {
     // Its open connections would keep the process alive.
     agent.destroy();
@@ -41,9 +46,10 @@ export async function onGateway<T>(
 }
 
 /** Turns a ConnectError into a CommandError that says what to do; returns others unchanged. */
-function callError(error: unknown, url: string): unknown {
+function callError(error: unknown, options: GatewayOptions): unknown {
   if (!(error instanceof ConnectError)) return error;
   const { code, rawMessage, cause } = error;
+  const { url } = options;
   const why = systemCode(cause);
   if (why !== undefined) {
     return new CommandError(unreachable("the gateway", url, why, "--url"), exitCodes.unavailable);
@@ -66,7 +72,8 @@ function callError(error: unknown, url: string): unknown {
     case Code.InvalidArgument:
       return wrongUsage(`the gateway refuses: ${said}`);
     default: {
-      const advice = said.includes("x-merchant-account") ? ": give --account" : "";
+      const [info] = error.findDetails(ErrorInfoSchema);
+      const advice = accountAdvice(options, info?.reason);
       return new CommandError(`the gateway refuses (${codeName(code)}): ${said}${advice}`);
     }
   }

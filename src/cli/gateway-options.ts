@@ -1,17 +1,15 @@
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
 import { createSecureContext } from "node:tls";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { bearerText } from "../auth/caller.ts";
-import type { Kind } from "../config/kinds.ts";
+import type { Environment } from "../config/environment.ts";
 import * as kinds from "../config/kinds.ts";
 import { type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { wrongUsage } from "./command-error.ts";
-import { type Environment, secretOfFile } from "./secrets.ts";
 
 /** The address of a running gateway, the credential to send, and the merchant account. */
 export interface GatewayOptions {
   readonly url: string;
+  /** What the file of `--key-file` holds. */
   readonly keyFile?: string;
   readonly account?: string;
 }
@@ -21,24 +19,27 @@ PAYMENTS_GATEWAY_KEY_FILE. With https, PAYMENTS_GATEWAY_TLS_CA_FILE names the au
 PAYMENTS_GATEWAY_TLS_CERT_FILE and PAYMENTS_GATEWAY_TLS_KEY_FILE the certificate to show (mTLS).`;
 
 /** Adds the options of `GatewayOptions` to a command; `listener` is the option for the address. */
-export function addGatewayOptions(command: Command, listener: Option = rpcListener()): Command {
+export function addGatewayOptions(
+  command: Command,
+  listener = urlOption(
+    "--url <url>",
+    "the gateway's rpc listener",
+    "PAYMENTS_GATEWAY_URL",
+    "http://127.0.0.1:4001",
+  ),
+): Command {
   return command
     .addOption(listener)
     .addOption(
-      new Option("--key-file <file>", "file that holds an API key or a JWT").env(
-        "PAYMENTS_GATEWAY_KEY_FILE",
-      ),
+      new Option("--key-file <file>", "file that holds an API key or a JWT")
+        .env("PAYMENTS_GATEWAY_KEY_FILE")
+        .argParser((file: string) => file && secretFile(file)),
     )
     .option(
       "--account <name>",
       "merchant account (default: the usual one)",
       readAs(kinds.accountName),
     );
-}
-
-function rpcListener(): Option {
-  const description = "the gateway's rpc listener";
-  return urlOption("--url <url>", description, "PAYMENTS_GATEWAY_URL", "http://127.0.0.1:4001");
 }
 
 /** An option for a URL, which may also come from an environment variable; empty counts as unset. */
@@ -55,15 +56,23 @@ export function urlOption(
 }
 
 /** Reads an option's value as the configuration reads that of a variable. */
-export function readAs<T>({ read, accepts }: Kind<T>): (text: string) => T {
+export function readAs<T>({ read, accepts }: kinds.Kind<T>): (text: string) => T {
   return (text) => {
-    const value = read(text);
-    if (value !== undefined) return value;
+    try {
+      const value = read(text);
+      if (value !== undefined) return value;
+    } catch (error) {
+      if (error instanceof kinds.FileProblem) throw new InvalidArgumentError(`${error.message}.`);
+      throw error;
+    }
     throw new InvalidArgumentError(`Accepted is ${accepts}.`);
   };
 }
 
 export const wholeNumber = readAs(kinds.wholeNumber(1, 999_999_999));
+
+/** Reads the secret in the file that an option names. */
+export const secretFile = readAs(kinds.secretFile);
 
 /** The URL without slashes at its end. @throws CommandError unless it is an http or https URL */
 export function httpUrl(text: string): string {
@@ -75,24 +84,30 @@ export function httpUrl(text: string): string {
   throw wrongUsage(`${JSON.stringify(text)} is not an http or https URL`);
 }
 
+/** What to do about a refusal with this reason, if it is for a merchant account that was not named. */
+export function accountAdvice(
+  { account }: Pick<GatewayOptions, "account">,
+  reason: string | undefined,
+): string {
+  return reason === "MERCHANT_ACCOUNT_REFUSED" && account === undefined ? ": give --account" : "";
+}
+
 /** The credential to send; undefined when none is given. */
-export function credentialOf(keyFile: string | undefined, env: Environment): string | undefined {
-  const credential = keyFile ? secretOfFile(keyFile) : env.PAYMENTS_GATEWAY_KEY;
+export function credentialOf(
+  { keyFile }: Pick<GatewayOptions, "keyFile">,
+  env: Environment,
+): string | undefined {
+  const credential = keyFile || env.PAYMENTS_GATEWAY_KEY;
   if (!credential || bearerText.test(credential)) return credential || undefined;
   throw wrongUsage("the key has invalid characters");
 }
 
-/** The agent for requests to this URL, with the certificates that the environment names. */
-export function agentOf(url: string, env: Environment): HttpAgent | HttpsAgent {
-  // TCP keep-alive detects a silently dead connection within seconds.
-  const keepAlive = true;
-  return url.startsWith("https:")
-    ? new HttpsAgent({ keepAlive, ...tlsOf(env) })
-    : new HttpAgent({ keepAlive });
-}
-
-/** The certificates that the environment names. @throws CommandError for files that cannot be used */
-export function tlsOf(env: Environment): ClientTlsOptions {
+/**
+ * The certificates that the environment names, for a URL of https.
+ * @throws CommandError for files that cannot be used
+ */
+export function tlsOf(url: string, env: Environment): ClientTlsOptions {
+  if (!url.startsWith("https:")) return {};
   const [caFile, certFile, keyFile] = ["CA", "CERT", "KEY"].map(
     (name) => env[`PAYMENTS_GATEWAY_TLS_${name}_FILE`] || undefined,
   );

@@ -1,10 +1,8 @@
 import { hash, randomBytes } from "node:crypto";
 import {
-  closeSync,
+  chmodSync,
+  chownSync,
   existsSync,
-  fchmodSync,
-  fchownSync,
-  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -102,36 +100,34 @@ function addToKeysFile(path: string, entry: FileEntry): void {
   const file = existsSync(path) ? realpathSync(path) : path;
   const next = `${file}.new`;
   try {
-    const lock = openSync(next, "wx", 0o600);
+    writeFileSync(next, "", { flag: "wx", mode: 0o600 });
     try {
-      writeFileSync(lock, withEntry(file, path, entry), { flush: true });
-      if (existsSync(file)) {
-        const { mode, uid, gid } = statSync(file);
-        fchmodSync(lock, mode & 0o7777);
-        fchownSync(lock, uid, gid);
+      writeFileSync(next, withEntry(path, entry), { flush: true });
+      const before = statSync(file, { throwIfNoEntry: false });
+      if (before) {
+        chmodSync(next, before.mode & 0o7777);
+        chownSync(next, before.uid, before.gid);
       }
       renameSync(next, file);
     } catch (error) {
       rmSync(next, { force: true });
       throw error;
-    } finally {
-      closeSync(lock);
     }
   } catch (error) {
     if (error instanceof CommandError) throw error;
     const { code = "?" } = error as NodeJS.ErrnoException;
-    const why =
+    throw new CommandError(
       code === "EEXIST"
         ? `${next} exists: another process is writing the keys file. If none is, remove it`
-        : `${path} cannot be written (${code})`;
-    throw new CommandError(why);
+        : `${path} cannot be written (${code})`,
+    );
   }
 }
 
 /** The file's text with the entry behind all others. @throws CommandError */
-function withEntry(file: string, path: string, entry: FileEntry): string {
+function withEntry(path: string, entry: FileEntry): string {
   try {
-    const before = existsSync(file) ? readFileSync(file, "utf8") : "[]";
+    const before = existsSync(path) ? readFileSync(path, "utf8") : "[]";
     parseKeys(before);
     const text = `${JSON.stringify([...JSON.parse(before), entry], undefined, 2)}\n`;
     parseKeys(text);

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { redisTlsOf, redisVariables } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
 import { readVariables } from "../config/environment.ts";
 import { dueIndex, givenUpIndex } from "../ledger/calls.ts";
 import { troubleOf } from "../redis/ask.ts";
@@ -13,7 +14,6 @@ import { markMoved } from "../stores/sqlite/schema.ts";
 import { noDirectory } from "./backup.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import { reachRedis } from "./reach-redis.ts";
-import type { Environment } from "./secrets.ts";
 import { note, print } from "./terminal.ts";
 
 const help = `

@@ -1,6 +1,7 @@
 import { type Timestamp, timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
+import type { Environment } from "../config/environment.ts";
 import { duration } from "../config/kinds.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type ListedPayment, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
@@ -14,7 +15,6 @@ import {
   readAs,
   wholeNumber,
 } from "./gateway-options.ts";
-import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
 const help = (resource: Resource) => `
@@ -80,19 +80,13 @@ const timeoutMs = 10_000;
 const resources = {
   payments: {
     states: PaymentState as Readonly<Record<string, number>>,
-    async read(transport: Transport, request: Request) {
-      const client = createClient(PaymentService, transport);
-      const { payments, nextPageToken } = await client.listPayments(request, { timeoutMs });
-      return { listed: payments as Listed[], nextPageToken };
-    },
+    read: (transport: Transport, request: Request) =>
+      createClient(PaymentService, transport).listPayments(request, { timeoutMs }),
   },
   payouts: {
     states: PayoutState as Readonly<Record<string, number>>,
-    async read(transport: Transport, request: Request) {
-      const client = createClient(PayoutService, transport);
-      const { payouts, nextPageToken } = await client.listPayouts(request, { timeoutMs });
-      return { listed: payouts as Listed[], nextPageToken };
-    },
+    read: (transport: Transport, request: Request) =>
+      createClient(PayoutService, transport).listPayouts(request, { timeoutMs }),
   },
 } as const;
 
@@ -112,7 +106,8 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
   await onGateway(options, env, async (transport) => {
     do {
       const page = await read(transport, { ...request, pageToken });
-      for (const one of page.listed.slice(0, limit - shown)) {
+      const listed: readonly Listed[] = "payments" in page ? page.payments : page.payouts;
+      for (const one of listed.slice(0, limit - shown)) {
         const state = names.find((name) => states[name] === one.state) ?? `${one.state}`;
         if (options.json) printJson(jsonOf(one, state));
         else print(lineOf(one, state));

@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import { startEmulator } from "../app/emulator.ts";
 import { announce, stopOnSignal } from "../app/serve.ts";
 import { readSandboxConfig } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
 import { createLogger } from "../telemetry/log.ts";
-import type { Environment } from "./secrets.ts";
 
 const help = `
 It listens on SANDBOX_ADDR (127.0.0.1:4010) and takes UPSTREAM_LOGIN and UPSTREAM_PASSWORD (sandbox,

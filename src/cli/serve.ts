@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Environment } from "./secrets.ts";
+import type { Environment } from "../config/environment.ts";
 
 const help = `
 With no UPSTREAM_URL it starts the sandbox inside the same process and uses that. State is kept in

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { History, HistoryEvent, OpenCall } from "../admin/console-api.ts";
+import type { Environment } from "../config/environment.ts";
 import { type KindName, kindNames } from "../model/kinds.ts";
 import {
   type AdminOptions,
@@ -9,7 +10,6 @@ import {
   notAnAdminListener,
 } from "./admin-client.ts";
 import { CommandError } from "./command-error.ts";
-import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
 const help = `

@@ -1,6 +1,7 @@
 import { durationFromMs, timestampDate } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
+import type { Environment } from "../config/environment.ts";
 import { duration } from "../config/kinds.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
@@ -11,7 +12,6 @@ import {
   type GatewayOptions,
   readAs,
 } from "./gateway-options.ts";
-import type { Environment } from "./secrets.ts";
 import { note, paint, print, printJson } from "./terminal.ts";
 
 const help = `

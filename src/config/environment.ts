@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { FileProblem, fileText } from "./kinds.ts";
+import { FileProblem, valueIn } from "./kinds.ts";
 import { type Name, type Values, type Variable, variables } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -82,7 +82,7 @@ export function textOf(env: Environment, name: Name): string | undefined {
   const file = inFile && env[`${name}_FILE`];
   if (!file) return text;
   if (text !== undefined) throw new ConfigError(name, `is given twice: also as ${name}_FILE`);
-  return namingFile(`${name}_FILE`, () => fileText(file).replace(/\r?\n$/, ""));
+  return namingFile(`${name}_FILE`, () => valueIn(file));
 }
 
 /** @throws ConfigError in place of FileProblem, with the variable that names the file */

@@ -12,7 +12,7 @@ test("accepts imports along the arrows", async (t) => {
     "ledger/redis/c.ts": 'export * from "../log.ts";',
     "cli/program.ts": 'const load = () => import("@payments-gateway/devtools/d");',
     "../devtools/d.ts":
-      'import { e } from "@payments-gateway/sandbox";\nimport "../src/cli/secrets.ts";',
+      'import { e } from "@payments-gateway/sandbox";\nimport "../src/cli/terminal.ts";',
     "../sandbox/e.ts": 'import { encode } from "../src/wire/wire.ts";',
     "../sandbox/test/e.test.ts": 'import { start } from "../../src/app/gateway.ts";',
   };
