@@ -169,6 +169,13 @@ async function failed(where: string, call: Promise<unknown>): Promise<ConnectErr
   }
 }
 
+/** A direct payment by card or wallet that the service treats like this. */
+const direct = (behaviour: string, method: (typeof methods)[number]) => ({
+  ...order(idOf(behaviour)),
+  mode: PaymentMode.DIRECT,
+  paymentMethod: { method: method as never },
+});
+
 for (const name of ["json", "binary", "grpc"]) {
   test(`calls by ${name} succeed or fail by the service's behaviour`, async () => {
     const transport = transports[name];
@@ -177,71 +184,46 @@ for (const name of ["json", "binary", "grpc"]) {
     const payouts = createClient(PayoutService, transport);
     const wallet = createClient(WalletService, transport);
     const subscriptions = createClient(SubscriptionService, transport);
+    const { apiKey, customerAuth, delegateKey } = secrets;
     const before = requests;
     const codes = new Set<Code | undefined>();
 
     for (const behaviour of behaviours) {
       if (behaviour === "limited") continue;
-      const where = `${name} ${behaviour}`;
-      const told = await Promise.all([
-        ...methods.map((method) =>
-          failed(
-            `${where} ${method.case}`,
-            payments.createPayment(
-              {
-                ...order(idOf(behaviour)),
-                mode: PaymentMode.DIRECT,
-                paymentMethod: { method: method as never },
-              },
-              as(method.case === "cc" ? secrets.jwt : secrets.apiKey, {
-                "idempotency-key": `key-${nth}`,
-              }),
-            ),
-          ),
+      const recurrent = {
+        ...order(idOf(behaviour)),
+        recurrentId: "r-1",
+        delegateApiKey: delegateKey,
+      };
+      const customer = { externalId: idOf(behaviour) };
+      const status = { customer: { authToken: customerAuth }, optionId: behaviour };
+      const subscriptionId = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01";
+      const calls: [what: string, call: Promise<unknown>][] = [
+        ...methods.map((method): [string, Promise<unknown>] => {
+          const payment = direct(behaviour, method);
+          const token = method.case === "cc" ? secrets.jwt : apiKey;
+          const keyed = as(token, { "idempotency-key": `key-${nth}` });
+          return [method.case, payments.createPayment(payment, keyed)];
+        }),
+        ["recurrent", payments.createRecurrentPayment(recurrent as never, as(apiKey))],
+        ...[{ number: secrets.recipientPan }, { token: secrets.cardToken }].map(
+          (cardData): [string, Promise<unknown>] => [
+            "payout",
+            payouts.requestPayout(payout(idOf(behaviour), cardData), as(apiKey)),
+          ],
         ),
-        failed(
-          `${where} recurrent`,
-          payments.createRecurrentPayment(
-            {
-              ...order(idOf(behaviour)),
-              recurrentId: "r-1",
-              delegateApiKey: secrets.delegateKey,
-            } as never,
-            as(secrets.apiKey),
-          ),
-        ),
-        ...[{ number: secrets.recipientPan }, { token: secrets.cardToken }].map((cardData) =>
-          failed(
-            `${where} payout`,
-            payouts.requestPayout(payout(idOf(behaviour), cardData), as(secrets.apiKey)),
-          ),
-        ),
-        failed(
-          `${where} wallet`,
-          wallet.findWalletItems(
-            { customer: { externalId: idOf(behaviour) } },
-            as(secrets.apiKey, { "x-customer-auth": secrets.customerAuth }),
-          ),
-        ),
-        failed(
-          `${where} wallet of a token`,
-          wallet.getConfirmationStatus(
-            {
-              customer: { authToken: secrets.customerAuth },
-              optionId: behaviour,
-            },
-            as(secrets.apiKey),
-          ),
-        ),
-        failed(
-          `${where} subscription of a customer`,
-          subscriptions.deactivateSubscription(
-            { subscriptionId: "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01" },
-            as(secrets.customerJwt),
-          ),
-        ),
-      ]);
-      for (const error of told) codes.add(error?.code);
+        [
+          "wallet",
+          wallet.findWalletItems({ customer }, as(apiKey, { "x-customer-auth": customerAuth })),
+        ],
+        ["wallet of a token", wallet.getConfirmationStatus(status, as(apiKey))],
+        [
+          "subscription of a customer",
+          subscriptions.deactivateSubscription({ subscriptionId }, as(secrets.customerJwt)),
+        ],
+      ];
+      const told = calls.map(([what, call]) => failed(`${name} ${behaviour} ${what}`, call));
+      for (const error of await Promise.all(told)) codes.add(error?.code);
     }
     assert.ok(requests - before > 80, `${requests - before} requests`);
     for (const code of [undefined, Code.InvalidArgument, Code.Unknown, Code.Unavailable]) {
@@ -253,17 +235,12 @@ for (const name of ["json", "binary", "grpc"]) {
     const transport = transports[name];
     assert.ok(transport);
     const payments = createClient(PaymentService, transport);
-    const wrong = [
-      { number: `${pan} `, cvv: secrets.cvv, expMonth: 12, expYear: 2031 },
-      { number: pan, cvv: `${secrets.cvv}x`, expMonth: 13, expYear: 2031 },
+    for (const wrong of [
+      { ...card, number: `${pan} ` },
+      { ...card, cvv: `${secrets.cvv}x`, expMonth: 13 },
       { number: pan, cvv: secrets.cvv },
-    ];
-    for (const value of wrong) {
-      const request = {
-        ...order(idOf("success")),
-        mode: PaymentMode.DIRECT,
-        paymentMethod: { method: { case: "cc" as const, value } },
-      };
+    ]) {
+      const request = direct("success", { case: "cc", value: wrong as typeof card });
       const error = await failed(name, payments.createPayment(request, as(secrets.apiKey)));
       assert.equal(error?.code, Code.InvalidArgument);
     }
@@ -531,10 +508,8 @@ test("watches deliver events when calls carry secrets in tracing headers", async
   const sse = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
   const events = watches.map((watch) => watch.next());
   const payments = createClient(PaymentService, transports.json as Transport);
-  await payments.createPayment(
-    { ...order(externalId), mode: PaymentMode.DIRECT, paymentMethod: { method: methods[0] } },
-    as(secrets.apiKey, hostile),
-  );
+  const paid = { ...direct("success", methods[0]), externalId };
+  await payments.createPayment(paid, as(secrets.apiKey, hostile));
   for (const event of await Promise.all(events)) assert.equal(event.done, false);
   for (let seen = ""; !seen.includes("RESPONSE"); seen += (await sse?.read())?.value ?? "");
   await collector.span(({ traceId }) => traceId === "ab".repeat(16));
@@ -543,9 +518,8 @@ test("watches deliver events when calls carry secrets in tracing headers", async
 test("last of all, a 429 of the service ends calls with RESOURCE_EXHAUSTED", async () => {
   const payments = createClient(PaymentService, transports.grpc as Transport);
   for (const method of methods) {
-    const paymentMethod = { method: method as never };
-    const request = { ...order(idOf("limited")), mode: PaymentMode.DIRECT, paymentMethod };
-    const error = await failed("limited", payments.createPayment(request, as(secrets.apiKey)));
+    const call = payments.createPayment(direct("limited", method), as(secrets.apiKey));
+    const error = await failed("limited", call);
     assert.equal(error?.code, Code.ResourceExhausted);
   }
 });

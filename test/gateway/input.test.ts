@@ -54,9 +54,12 @@ const uuid = "7b0f0f5e-3a53-4d3e-8a6e-0d6b2f6b1a11";
 const ofCard = { payout_type: "card", payer: { entity_id: "1" } };
 const order = { currency: "UAH", description: "d", external_id: "e", original_amount: "1.0" };
 const person = { first_name: "A", last_name: "B" };
+const payoutTo = (of: object) => ({ ...ofCard, order, recipient: { card: { ...person, ...of } } });
+
+type Refusal = [request: object, fields: string[]];
 
 /** What is wrong with a request for a payment, in which all else is good, and the fields told. */
-const payments: [change: object, fields: string[]][] = [
+const payments: Refusal[] = [
   [{ amount: "1e3" }, ["amount"]],
   [{ amount: "1".repeat(900_000) }, ["amount"]],
   [{ customer: undefined }, ["customer"]],
@@ -108,93 +111,80 @@ const payments: [change: object, fields: string[]][] = [
   ],
 ];
 
-const refusals: [method: string, request: object, fields: string[]][] = [
-  [
-    "PaymentService/CreatePayment",
-    {},
-    ["amount", "currency", "mode", "external_id", "payment_method"],
+/** Requests by their method, and the fields that each is refused for. */
+const refusals: Readonly<Record<string, Refusal[]>> = {
+  "PaymentService/CreatePayment": [
+    [{}, ["amount", "currency", "mode", "external_id", "payment_method"]],
+    ...payments.map(([change, fields]): Refusal => [{ ...good, ...change }, fields]),
   ],
-  ...payments.map(([change, fields]): (typeof refusals)[number] => [
-    "PaymentService/CreatePayment",
-    { ...good, ...change },
-    fields,
-  ]),
-  ["PaymentService/CreateRecurrentPayment", { ...again, callback_url: "" }, ["callback_url"]],
-  [
-    "PaymentService/CreateRecurrentPayment",
-    { amount: "1", delegate_api_key: "k" },
-    ["recurrent_id", "external_id", "delegate_api_key"],
+  "PaymentService/CreateRecurrentPayment": [
+    [{ ...again, callback_url: "" }, ["callback_url"]],
+    [{ amount: "1", delegate_api_key: "k" }, ["recurrent_id", "external_id", "delegate_api_key"]],
   ],
-  ["PaymentService/ConfirmPayment", { external_id: "e", callback_url: "" }, ["callback_url"]],
-  ["PaymentService/ConfirmPayment", { amount: "x" }, ["external_id", "amount"]],
-  ["PaymentService/ResendCallback", {}, ["external_id"]],
-  ["PaymentService/GetPayment", {}, ["external_id"]],
-  ["PaymentService/GetPayment", { external_id: "\u044f".repeat(128) }, ["external_id"]],
-  [
-    "PayoutService/RequestPayout",
-    { payout_type: "card", recipient: {} },
-    ["order", "payer", "recipient.card"],
+  "PaymentService/ConfirmPayment": [
+    [{ external_id: "e", callback_url: "" }, ["callback_url"]],
+    [{ amount: "x" }, ["external_id", "amount"]],
   ],
-  [
-    "PayoutService/RequestPayout",
-    {
-      ...ofCard,
-      payout_type: "cash",
-      recipient: { card: person },
-      order: { ...order, original_amount: "1,0" },
-    },
-    ["order.original_amount", "recipient.cash"],
+  "PaymentService/ResendCallback": [[{}, ["external_id"]]],
+  "PaymentService/GetPayment": [
+    [{}, ["external_id"]],
+    [{ external_id: "\u044f".repeat(128) }, ["external_id"]],
   ],
-  [
-    "PayoutService/RequestPayout",
-    {
-      ...{ ...ofCard, order },
-      recipient: { card: { ...person, card_data: { number: card.number, token: "t" } } },
-    },
-    ["recipient.card.card_data.token"],
+  "PayoutService/RequestPayout": [
+    [{ payout_type: "card", recipient: {} }, ["order", "payer", "recipient.card"]],
+    [
+      {
+        ...{ ...ofCard, payout_type: "cash", recipient: { card: person } },
+        order: { ...order, original_amount: "1,0" },
+      },
+      ["order.original_amount", "recipient.cash"],
+    ],
+    [
+      payoutTo({ card_data: { number: card.number, token: "t" } }),
+      ["recipient.card.card_data.token"],
+    ],
+    [
+      payoutTo({ rid: "r", card_data: {} }),
+      ["recipient.card.rid", "recipient.card.card_data.number"],
+    ],
   ],
-  [
-    "PayoutService/RequestPayout",
-    { ...ofCard, order, recipient: { card: { ...person, rid: "r", card_data: {} } } },
-    ["recipient.card.rid", "recipient.card.card_data.number"],
+  "PayoutService/GetPayout": [[{}, ["external_id"]]],
+  "WalletService/FindWalletItems": [
+    [{}, ["customer"]],
+    [{ customer: { rid: uuid } }, ["customer.rid"]],
+    [{ customer: { auth_token: "a b" } }, ["customer.auth_token"]],
+    [{ customer: {} }, ["customer"]],
   ],
-  ["PayoutService/GetPayout", {}, ["external_id"]],
-  ["WalletService/FindWalletItems", {}, ["customer"]],
-  ["WalletService/FindWalletItems", { customer: { rid: uuid } }, ["customer.rid"]],
-  ["WalletService/FindWalletItems", { customer: { auth_token: "a b" } }, ["customer.auth_token"]],
-  ["WalletService/FindWalletItems", { customer: {} }, ["customer"]],
-  [
-    "WalletService/GetConfirmationStatus",
-    { customer: {}, option_id: "" },
-    ["customer", "option_id"],
+  "WalletService/GetConfirmationStatus": [
+    [{ customer: {}, option_id: "" }, ["customer", "option_id"]],
   ],
-  [
-    "WalletService/DeleteWalletItem",
-    { customer: { external_id: "c" }, option_id: "1" },
-    ["option_id", "type"],
+  "WalletService/DeleteWalletItem": [
+    [{ customer: { external_id: "c" }, option_id: "1" }, ["option_id", "type"]],
   ],
-  ["SubscriptionService/UpdateSubscription", { subscription_id: "../../x" }, ["subscription_id"]],
-  [
-    "SubscriptionService/DeactivateSubscription",
-    { customer: { rid: "r" } },
-    ["subscription_id", "customer.rid"],
+  "SubscriptionService/UpdateSubscription": [[{ subscription_id: "../../x" }, ["subscription_id"]]],
+  "SubscriptionService/DeactivateSubscription": [
+    [{ customer: { rid: "r" } }, ["subscription_id", "customer.rid"]],
   ],
-  ["OperationService/GetOperation", {}, ["external_id", "operation_id"]],
-  ["EventService/ListEvents", { page_size: -1 }, ["external_id", "kind", "page_size"]],
-  ["EventService/CreateWatchToken", { ttl_seconds: 86401 }, ["external_id", "kind", "ttl_seconds"]],
-];
+  "OperationService/GetOperation": [[{}, ["external_id", "operation_id"]]],
+  "EventService/ListEvents": [[{ page_size: -1 }, ["external_id", "kind", "page_size"]]],
+  "EventService/CreateWatchToken": [
+    [{ ttl_seconds: 86401 }, ["external_id", "kind", "ttl_seconds"]],
+  ],
+};
 
-for (const [method, request, fields] of refusals) {
-  test(`${method} refuses ${fields.join(", ")} before anything is sent`, async () => {
-    const { status, json } = await rpc(method, request);
-    assert.equal(status, 400);
-    assert.equal(json.code, "invalid_argument");
-    const badRequest = json.details?.find(({ type }) => type === "google.rpc.BadRequest");
-    const named = badRequest?.debug?.fieldViolations?.map(({ field }) => field);
-    assert.deepEqual(named?.toSorted(), fields.toSorted());
-    assert.equal(received.length, 0);
-    assert.ok(!JSON.stringify(json).includes(card.number), "a refused value is not echoed");
-  });
+for (const [method, requests] of Object.entries(refusals)) {
+  for (const [request, fields] of requests) {
+    test(`${method} refuses ${fields.join(", ")} before anything is sent`, async () => {
+      const { status, json } = await rpc(method, request);
+      assert.equal(status, 400);
+      assert.equal(json.code, "invalid_argument");
+      const badRequest = json.details?.find(({ type }) => type === "google.rpc.BadRequest");
+      const named = badRequest?.debug?.fieldViolations?.map(({ field }) => field);
+      assert.deepEqual(named?.toSorted(), fields.toSorted());
+      assert.equal(received.length, 0);
+      assert.ok(!JSON.stringify(json).includes(card.number), "a refused value is not echoed");
+    });
+  }
 }
 
 test("control: the valid request is sent, so the refusals are due to the fields they name", async () => {
