@@ -97,7 +97,7 @@ for (const [desc, ...names] of BODIES.filter(([{ name }]) => name.endsWith("Requ
       assert.doesNotMatch(data[mutation].__typename, /Error$/);
       const [call] = gateway.seen();
       assert.equal(call?.method, mutation);
-      assert.deepEqual(toJson(desc, call.args[0] as never), json);
+      assert.deepEqual(toJson(desc, call.request as never), json);
     });
   }
 }

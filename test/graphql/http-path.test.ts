@@ -18,8 +18,9 @@ import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { mappings } from "../../src/graphql/errors.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment, errorOf } from "../core/answers.ts";
+import { type Outcomes, recorded } from "../recorded.ts";
 import { paymentEvent } from "./feed.ts";
-import { moneyOnly, recordedAnswers, startTraced } from "./recorded-answers.ts";
+import { moneyOnly, startTraced } from "./recorded-answers.ts";
 import type { Served } from "./serve.ts";
 
 /*
@@ -27,8 +28,8 @@ import type { Served } from "./serve.ts";
  * request does not show. `recorded-answers.ts` describes what is compared, and what is not.
  */
 
-const recorded = recordedAnswers("http-path");
-after(recorded.save);
+const answered = recorded("graphql/http-path");
+after(answered.save);
 
 interface Sent {
   readonly method?: string;
@@ -543,8 +544,9 @@ for (const [name, variant, sent] of variants) {
     const trustedDocuments = { documents: trusted, only: false };
     const gateway = await startTraced(t, methods, { trustedDocuments, ...variant });
     assert.ok(sent.length >= 100, `${sent.length}`);
-    const answers: Record<string, unknown> = {};
+    const answers: Outcomes = {};
     for (const [what, request] of sent) answers[what] = await send(gateway, request);
-    recorded.check(name, { answers, ...(await gateway.trace()) });
+    answered.check(name, answers);
+    answered.check(`${name}, beside the answers`, await gateway.trace());
   });
 }

@@ -34,7 +34,7 @@ test("the core receives the caller, the deadline, the idempotency key and the re
     { query: `mutation { ${confirm("a")} }` },
     { "idempotency-key": "key-1", authorization: "Bearer me" },
   );
-  const call = gateway.seen()[0]?.args[1] as Call;
+  const call = gateway.seen()[0]?.call ?? assert.fail();
   assert.equal(call.caller.name, "Bearer me");
   assert.equal(call.idempotencyKey, "key-1");
   assert.equal(call.requestId, response.headers.get("x-request-id"));

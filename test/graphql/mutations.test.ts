@@ -62,7 +62,7 @@ test("each mutation answers with its result; a message that is missing is empty"
       createWatchToken: { token: "jwt", expiresAt: "2026-11-21T10:00:00Z" },
     },
   });
-  const asked = gateway.seen().map(({ args }) => args[0]);
+  const asked = gateway.seen().map(({ request }) => request);
   assert.deepEqual(toJson(CreatePaymentRequestSchema, asked[0] as never), {
     ...{ amount: "10.10", currency: "EUR", mode: "PAYMENT_MODE_HOSTED", externalId: "e" },
     paymentMethod: { wallet: { optionId: "o" } },

@@ -64,7 +64,7 @@ test("the confirmation of a wallet item is read for the same customer", async (t
     data: { walletItems: [{ optionId: "o-1", confirmation: { status: "confirmed" } }] },
   });
   assert.deepEqual(
-    gateway.seen()[1]?.args[0],
+    gateway.seen()[1]?.request,
     create(GetConfirmationStatusRequestSchema, {
       customer: { externalId: "c-1" },
       optionId: "o-1",
@@ -84,7 +84,7 @@ test("a wallet call without a customer leaves the customer to the caller's token
     { data: { walletItems: [], walletConfirmation: { status: "new" } } },
   );
   assert.deepEqual(
-    gateway.seen().map(({ args }) => args[0]),
+    gateway.seen().map(({ request }) => request),
     [
       { $typeName: "payments.v1.FindWalletItemsRequest", optionId: "true" },
       { $typeName: "payments.v1.GetConfirmationStatusRequest", optionId: "o" },
@@ -124,7 +124,7 @@ test("a payment links to its operation and to its events", async (t) => {
   });
   const events = gateway.seen().find(({ method }) => method === "listEvents");
   const page = { pageSize: 3, pageToken: "", newestFirst: true };
-  assert.deepEqual(events?.args[0], {
+  assert.deepEqual(events?.request, {
     ...{ $typeName: "payments.v1.ListEventsRequest", kind: EventKind.PAYMENT },
     ...{ externalId: "order-1", ...page },
   });

@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
 import type { TestContext } from "node:test";
-import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
-import type { Identify } from "../../src/auth/identify.ts";
-import type { Call, Core } from "../../src/core/core.ts";
-import { GatewayError } from "../../src/errors.ts";
+import type { Core } from "../../src/core/core.ts";
 import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { type Admission, freeSlot } from "../../src/net/admission.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
+import { identifying, type Outcomes } from "../recorded.ts";
 import { until } from "../until.ts";
 import { type Served, serve, somebody } from "./serve.ts";
 
@@ -20,51 +17,10 @@ import { type Served, serve, somebody } from "./serve.ts";
  * instead, for requests that are added or answered otherwise on purpose.
  */
 
-/** The answers differ little. */
-const wideWindow = { params: { [constants.BROTLI_PARAM_LGWIN]: 24 } };
-
-type Outcomes = Readonly<Record<string, unknown>>;
-
-/** What was recorded in `test/fixtures/graphql`. */
-export function recordedAnswers(name: string) {
-  const file = new URL(`../fixtures/graphql/${name}.json.br`, import.meta.url);
-  const records = process.env.RECORD_ANSWERS === "true";
-  const known: Record<string, Outcomes> = records
-    ? {}
-    : JSON.parse(String(brotliDecompressSync(readFileSync(file))));
-  return {
-    save() {
-      if (records) writeFileSync(file, brotliCompressSync(JSON.stringify(known), wideWindow));
-    },
-    /** Compares what came of a group of requests with what is recorded. */
-    check(group: string, { answers, ...trace }: { readonly answers: Outcomes }): void {
-      const came = JSON.parse(JSON.stringify({ answers, ...trace }));
-      if (records) known[group] = came;
-      const { answers: before, ...traceBefore } = known[group] as typeof came;
-      for (const [request, answer] of Object.entries(came.answers)) {
-        assert.deepEqual(answer, before[request], request);
-      }
-      assert.deepEqual(Object.keys(came.answers), Object.keys(before));
-      assert.deepEqual({ ...came, answers: undefined }, { ...traceBefore, answers: undefined });
-    },
-  };
-}
-
 /** Admission of a process that has slots left only for calls that move money. */
 export const moneyOnly: Admission = {
   inFlight: 0,
   enter: ({ start }) => start({ ...freeSlot, moneyOnly: true }),
-};
-
-/** Who is calling, as the credentials say: `nobody`, `denied`, `bug`, or somebody. */
-const identify: Identify = async ({ header, watchToken }) => {
-  const shown = watchToken ?? header("authorization");
-  if (shown === "nobody") {
-    throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
-  }
-  if (shown === "denied") throw new GatewayError("PERMISSION_DENIED", "not that account");
-  if (shown === "bug") throw new TypeError("a bug");
-  return somebody;
 };
 
 /** A server, and what has come of the requests to it besides their answers. */
@@ -72,18 +28,14 @@ export async function startTraced(
   t: TestContext,
   methods: Partial<Core>,
   options: Partial<EdgeOptions>,
-): Promise<Served & { trace(): Promise<object> }> {
+): Promise<Served & { trace(): Promise<Outcomes> }> {
   const ended: Observations["graphqlEnded"][] = [];
   const refused: Observations["refused"][] = [];
   const report = reportTo({
     graphqlEnded: (operation) => void ended.push(operation),
     refused: (refusal) => void refused.push(refusal),
   });
-  const served = await serve(t, methods, {
-    identify,
-    report,
-    ...options,
-  });
+  const served = await serve(t, methods, { identify: identifying(somebody), report, ...options });
   return {
     ...served,
     /** The order of records is not told: one is written only after its response was sent. */
@@ -92,11 +44,11 @@ export async function startTraced(
       await until(() => served.logged().includes('"last"'));
       return {
         refused: refused.map((refusal) => JSON.stringify(refusal)).sort(),
-        calls: served.seen().map(({ method, args }) => {
-          const { caller, idempotencyKey, transport, deadlineMs } = args.at(-1) as Call;
+        calls: served.seen().map(({ method, request, call }) => {
+          const { caller, idempotencyKey, transport, deadlineMs } = call;
           const told = { caller, idempotencyKey, transport };
           const hasDeadline = deadlineMs !== undefined;
-          return { method, given: args.slice(0, -1), ...told, hasDeadline };
+          return { method, given: [request], ...told, hasDeadline };
         }),
         ended: ended
           .map(({ durationMs, ...others }) => JSON.stringify([durationMs >= 0, others]))

@@ -8,8 +8,8 @@ import { schema } from "../../src/graphql/schema/schema.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
 import type { DrainTimes } from "../../src/graphql/transport/websocket.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
+import { fakeCore, type Seen } from "../fake-core.ts";
 import { listen } from "../listen.ts";
-import { fakeCore, type Seen } from "./fake-core.ts";
 
 export const somebody: Caller = { name: "test", account: "default", scopes: new Set(scopes) };
 
@@ -19,7 +19,7 @@ export interface Served {
   readonly wsUrl: string;
   /** Base URL of the plain watches. */
   readonly watchUrl: string;
-  /** Calls that reached the core, without `rateLimit`, which each response causes. */
+  /** Calls that reached the core, in order. */
   readonly seen: () => Seen[];
   /** The log, as it was written. */
   readonly logged: () => string;
@@ -39,7 +39,7 @@ export async function serve(
   methods: Partial<Core> = {},
   options: Partial<EdgeOptions> = {},
 ): Promise<Served> {
-  const { core, seen } = fakeCore(methods);
+  const seen: Seen[] = [];
   let logged = "";
   const sink = {
     write(line: string) {
@@ -47,7 +47,7 @@ export async function serve(
     },
   };
   const graphql = createGraphqlServer({
-    ...{ core, schema },
+    ...{ core: fakeCore(methods, seen), schema },
     identify: async (_: Credentials) => somebody,
     log: createLogger("trace", sink),
     production: true,
@@ -79,7 +79,7 @@ export async function serve(
     url,
     wsUrl: url.replace("http", "ws"),
     watchUrl: new URL("/watch", url).href,
-    seen: () => seen.filter(({ method }) => method !== "rateLimit"),
+    seen: () => seen,
     logged: () => logged,
     post,
     run: async (query, variables, headers) =>

@@ -228,9 +228,7 @@ test("what is below an entity is read in its account too", async (t) => {
     } } }`,
     { of: [representation] },
   );
-  const accountsOf = gateway.seen().map(({ method, args }) => {
-    return [method, (args.at(-1) as Call).caller.account];
-  });
+  const accountsOf = gateway.seen().map(({ method, call }) => [method, call.caller.account]);
   assert.deepEqual(accountsOf, [
     ["getPayment", "market"],
     ["listEvents", "market"],

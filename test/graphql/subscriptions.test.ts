@@ -145,7 +145,7 @@ test("the arguments of a subscription reach the core", async (t) => {
     await (await gateway.post({ query }, { accept: "text/event-stream" })).text();
   }
   assert.deepEqual(
-    gateway.seen().map(({ args }) => args[0]),
+    gateway.seen().map(({ request }) => request),
     [
       create(WatchPayoutRequestSchema, { externalId: "p", afterCursor: "c-0", untilFinal: true }),
       create(WatchPayoutRequestSchema, { externalId: "p", fromStart: true }),

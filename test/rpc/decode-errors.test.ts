@@ -4,6 +4,7 @@ import http2 from "node:http2";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { CreatePaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { envelope, http2Call, start } from "./start.ts";
@@ -135,7 +136,7 @@ for (const [name, body, message] of refused) {
 }
 
 test("null beside the member of a oneof is absent, as elsewhere", async () => {
-  await using started = await start();
+  await using started = await start({ createPayment: async () => answeredPayment() });
   const method = '{"wallet":null,"cc_token":{"token":"t"},"cc":null}';
   const body = `{"amount":"1","currency":"UAH","mode":"PAYMENT_MODE_HOSTED","external_id":"o","payment_method":${method}}`;
   await started.post("CreatePayment", body);

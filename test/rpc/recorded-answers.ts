@@ -1,22 +1,13 @@
-import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import http2 from "node:http2";
 import type { Writable } from "node:stream";
-import {
-  brotliCompressSync,
-  brotliDecompressSync,
-  constants,
-  gunzipSync,
-  gzipSync,
-} from "node:zlib";
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import type { Identify } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
-import { GatewayError } from "../../src/errors.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import type { RpcLimits } from "../../src/rpc/methods.ts";
+import { identifying, type Outcomes, recorded } from "../recorded.ts";
 import { caller, envelope, type Started, start } from "./start.ts";
 
 /*
@@ -46,44 +37,26 @@ export interface Came {
   readonly trailers: Record<string, string>;
 }
 
-const identify: Identify = async ({ header }) => {
-  const shown = header("authorization");
-  if (shown === "nobody") {
-    throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
-  }
-  if (shown === "denied") throw new GatewayError("PERMISSION_DENIED", "not that account");
-  if (shown === "bug") throw new TypeError("a bug");
-  return caller;
-};
-
-/** The answers differ little. */
-const wideWindow = { params: { [constants.BROTLI_PARAM_LGWIN]: 24 } };
-
-type Outcomes = Record<string, unknown>;
-
 /** A server, and what was recorded of it in `test/fixtures/rpc`. */
 export function recordedAnswers(
   name: string,
   answers: Partial<Core>,
   limits: Partial<RpcLimits> = {},
 ) {
-  const file = new URL(`../fixtures/rpc/${name}.json.br`, import.meta.url);
-  const records = process.env.RECORD_ANSWERS === "true";
-  const known: Record<string, Outcomes> = records
-    ? {}
-    : JSON.parse(String(brotliDecompressSync(readFileSync(file))));
+  const known = recorded(`rpc/${name}`);
   let at: Started;
   let session: http2.ClientHttp2Session;
 
   return {
     async start() {
+      const identify = identifying(caller);
       at = await start(answers, { identify, limits: { readMaxBytes: 10_000, ...limits } });
       session = http2.connect(at.url);
     },
     async stop() {
       session.destroy();
       await at[Symbol.asyncDispose]();
-      if (records) writeFileSync(file, brotliCompressSync(JSON.stringify(known), wideWindow));
+      known.save();
     },
     /** Compares what comes of a group of requests, by default to one path, with what is recorded. */
     async compare(version: Version, type: string, path: string, requests: Requests) {
@@ -93,22 +66,14 @@ export function recordedAnswers(
           comparable(await senders[version](at, session, { path, ...request }));
         outcomes[name] = await this.traced(act);
       }
-      this.check(`${type} ${version}`, outcomes);
+      known.check(`${type} ${version}`, outcomes);
     },
     async traced(act: (at: Started, session: http2.ClientHttp2Session) => Promise<unknown>) {
       const [calls, logged] = [at.calls.length, at.records.length];
       const came = await act(at, session);
       return { came, ...traceOf(at, calls, logged) };
     },
-    /** Compares the outcomes of a group of requests with those recorded. */
-    check(group: string, outcomes: Outcomes): void {
-      const plain: Outcomes = JSON.parse(JSON.stringify(outcomes));
-      if (records) known[group] = plain;
-      for (const [request, outcome] of Object.entries(plain)) {
-        assert.deepEqual(outcome, known[group]?.[request], request);
-      }
-      assert.deepEqual(Object.keys(plain), Object.keys(known[group] ?? {}));
-    },
+    check: known.check,
   };
 }
 

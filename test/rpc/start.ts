@@ -12,8 +12,7 @@ import {
 } from "@connectrpc/connect-node";
 import grpc from "@grpc/grpc-js";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
-import type { Call, Core } from "../../src/core/core.ts";
-import { GatewayError } from "../../src/errors.ts";
+import type { Core } from "../../src/core/core.ts";
 import {
   type GetPaymentResponse,
   GetPaymentResponseSchema,
@@ -22,9 +21,9 @@ import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { noReport } from "../../src/report.ts";
 import { createRpcServer, type RpcServer, type RpcServerOptions } from "../../src/rpc/server.ts";
-import { services } from "../../src/rpc/services/routes.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { fakeCore, type Seen } from "../fake-core.ts";
 import { listen } from "../listen.ts";
 
 /** A certificate that only tests trust, and its key. */
@@ -49,12 +48,6 @@ export function held(answer: Partial<GetPaymentResponse> = known) {
   return { core: { getPayment }, release: gate.resolve };
 }
 
-export interface CoreCall {
-  readonly method: string;
-  readonly request: unknown;
-  readonly call: Call;
-}
-
 export interface LogRecord extends Record<string, unknown> {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly message: string;
@@ -65,7 +58,7 @@ export interface Started extends AsyncDisposable {
   readonly port: number;
   readonly url: string;
   /** Calls that reached the core, in order. */
-  readonly calls: CoreCall[];
+  readonly calls: Seen[];
   readonly records: LogRecord[];
   /** Posts to a method of the payment service over HTTP/1.1: JSON, unless a header says otherwise. */
   post(
@@ -90,12 +83,14 @@ export const wires = (["connect", "grpc", "grpcWeb"] as const).flatMap((protocol
   })),
 );
 
-/** The RPC edge on a free port. The core has the methods in `answers`; others are UNIMPLEMENTED. */
+const rateLimit = () => ({ limit: 10, remaining: 7, remainingForReads: 7, resetSeconds: 1 });
+
+/** The RPC edge on a free port. The core has the methods in `answers`. */
 export async function start(
   answers: Partial<Core> = {},
   options: Partial<Omit<RpcServerOptions, "tls">> & { readonly tls?: boolean } = {},
 ): Promise<Started> {
-  const calls: CoreCall[] = [];
+  const calls: Seen[] = [];
   const records: LogRecord[] = [];
   const written = new EventEmitter();
   const write =
@@ -106,7 +101,7 @@ export async function start(
     };
   const { tls = false, admission = createAdmission({ maxCalls: undefined }), ...others } = options;
   const server = createRpcServer({
-    core: fakeCore(answers, calls),
+    core: fakeCore({ rateLimit, ...answers }, calls),
     identify: async () => caller,
     log: {
       ...{ debug: write("debug"), info: write("info"), warn: write("warn") },
@@ -235,19 +230,3 @@ const transportsOf = {
   grpc: createGrpcTransport,
   grpcWeb: createGrpcWebTransport,
 };
-
-function fakeCore(answers: Partial<Core>, calls: CoreCall[]): Core {
-  const core: Partial<Core> = {
-    rateLimit: () => ({ limit: 10, remaining: 7, remainingForReads: 7, resetSeconds: 1 }),
-    ...answers,
-  };
-  const recorded = (name: keyof Core) => (request: never, call: never) => {
-    calls.push({ method: name, request, call });
-    const answer = core[name] as ((...args: never[]) => unknown) | undefined;
-    if (!answer) throw new GatewayError("UNIMPLEMENTED", `the core has no ${name}`);
-    return answer(request, call);
-  };
-  const names = services.flatMap(({ methods }) => methods.map(({ localName }) => localName));
-  const all = names.map((name) => [name, recorded(name as keyof Core)]);
-  return { ...core, ...Object.fromEntries(all) };
-}

@@ -73,7 +73,7 @@ test("the path names the kind and the external id, and the query the options of 
     await get(gateway, path, { headers });
     const [seen] = gateway.seen().slice(before);
     assert.equal(seen?.method, method, path);
-    const asked = seen.args[0] as Record<string, unknown>;
+    const asked = seen.request as Record<string, unknown>;
     for (const [name, value] of Object.entries(request)) assert.equal(asked[name], value, path);
   }
 });
