@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
 import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { answeredPayment } from "../core/answers.ts";
 import { until } from "../until.ts";
 import { type Answer, serve } from "./serve.ts";
 import { rawSocket } from "./socket.ts";
@@ -45,34 +44,6 @@ test("a failed call has words for the customer in their language", async (t) => 
   subscribe(pay);
   const { payload } = await until(() => messages[0]);
   assert.equal(payload.data.createPayment.userMessage, words);
-});
-
-test("a failed read reports its reason, fields, retry delay and resume cursor", async (t) => {
-  const gateway = await serve(t, {
-    getOperation: async () => {
-      throw new GatewayError("RESOURCE_EXHAUSTED", "slow down", {
-        reason: "BUDGET",
-        fields: [
-          { path: "after_cursor", message: "no" },
-          { path: "option_id", message: "no" },
-        ],
-        retryAfterMs: 1_001,
-        resumeCursor: "c-9",
-      });
-    },
-  });
-  const { errors } = await gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
-  assert.deepEqual(errors[0].extensions, {
-    code: "RATE_LIMITED",
-    reason: "BUDGET",
-    userMessage: "Please try again in a moment.",
-    fields: [
-      { path: "after", message: "no" },
-      { path: "optionId", message: "no" },
-    ],
-    retryAfterSeconds: 2,
-    resumeCursor: "c-9",
-  });
 });
 
 const createPayment = `mutation { createPayment(input: {
@@ -144,16 +115,3 @@ for (const [code, details, told] of answers) {
     }
   });
 }
-
-test("the failure of one mutation does not affect the result of another", async (t) => {
-  const gateway = await serve(t, {
-    createPayment: async () => answeredPayment({ id: "p-1" }),
-    confirmPayment: () => Promise.reject(new GatewayError("PERMISSION_DENIED", "no")),
-  });
-  const { data } = await gateway.run(`mutation {
-    a: createPayment(input: {amount: "1", currency: "EUR", mode: HOSTED, externalId: "e",
-      paymentMethod: {type: CARD}}) { ... on Payment { id } }
-    b: confirmPayment(input: {externalId: "e"}) { __typename }
-  }`);
-  assert.deepEqual(data, { a: { id: "p-1" }, b: null });
-});

@@ -6,6 +6,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { graphqlSpelling } from "../../src/graphql/errors.ts";
 import { toInputPath } from "../../src/graphql/schema/input.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "./serve.ts";
@@ -115,6 +116,7 @@ test("messages about refused fields use the names of GraphQL, not of the proto",
   assert.match(message, /externalId: .*paymentMethod\.method\.cc\.expMonth: /);
   assert.match(message, /is required in mode express_checkout/);
   assert.doesNotMatch(message, /external_id|payment_method|net_amount/);
+  assert.equal(graphqlSpelling("after_cursor or page_token"), "after or after");
 });
 
 test("input of the wrong shape never reaches the core", async (t) => {

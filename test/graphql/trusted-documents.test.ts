@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type TestContext, test } from "node:test";
-import { type Answer, type Served, serve } from "./serve.ts";
+import type { TrustedDocumentsOptions } from "../../src/graphql/trusted-documents.ts";
+import { type Answer, serve } from "./serve.ts";
 import { firstResult, socketClient } from "./socket.ts";
 
 const text = "{ rateLimit { limit } }";
@@ -16,58 +17,50 @@ const answered = { data: { rateLimit: { limit: 10 } } };
 
 const persisted = (sha256Hash: string) => ({ persistedQuery: { version: 1, sha256Hash } });
 
-type Send = (params: Record<string, unknown>) => Promise<Answer>;
-
-/** By GET: test/graphql/http-path.test.ts. */
-const transports: Record<string, (t: TestContext, gateway: Served) => Send> = {
-  POST: (_, gateway) => async (params) => (await gateway.post(params)).json(),
-  WebSocket: (t, gateway) => {
-    const client = socketClient(t, gateway);
-    return (params) => firstResult(client, { query: "", ...params });
-  },
-};
-
-for (const [transport, connect] of Object.entries(transports)) {
-  test(`${transport} runs a trusted document by each form of its id, and any document by its text`, async (t) => {
-    const gateway = await serve(t, {}, { trustedDocuments: { documents, only: false } });
-    const send = connect(t, gateway);
-    assert.deepEqual(await send({ documentId: hash }), answered);
-    assert.deepEqual(await send({ documentId: `sha256:${hash}` }), answered);
-    assert.deepEqual(await send({ extensions: persisted(hash) }), answered);
-    assert.deepEqual(await send({ query: text }), answered);
-    assert.deepEqual(await send({ query: other }), { data: { rateLimit: { remaining: 7 } } });
-    assert.equal(codeOf(await send({ documentId: "unknown" })), "PERSISTED_QUERY_NOT_FOUND");
-    assert.equal(codeOf(await send({ documentId: "__proto__" })), "PERSISTED_QUERY_NOT_FOUND");
-    assert.equal(codeOf(await send({ extensions: persisted("x") })), "PERSISTED_QUERY_NOT_FOUND");
-  });
-
-  test(`${transport} runs no other document where only trusted ones are allowed`, async (t) => {
-    const gateway = await serve(t, {}, { trustedDocuments: { documents, only: true } });
-    const send = connect(t, gateway);
-    assert.deepEqual(await send({ documentId: hash }), answered);
-    assert.deepEqual(await send({ query: text }), answered);
-    // The id of a trusted document wins over the text beside it.
-    assert.deepEqual(await send({ query: other, documentId: hash }), answered);
-    for (const params of [
-      { query: other },
-      { query: ` ${text}` },
-      { query: other, documentId: "unknown" },
-      { query: other, extensions: persisted("unknown") },
-      { query: "{ nonsense" },
-    ]) {
-      assert.equal(codeOf(await send(params)), "PERSISTED_QUERY_ONLY", JSON.stringify(params));
-    }
-    assert.deepEqual(gateway.seen(), []);
-  });
-
-  test(`${transport} answers PersistedQueryNotSupported where no trusted documents are configured`, async (t) => {
-    const gateway = await serve(t);
-    const send = connect(t, gateway);
-    const { errors } = await send({ extensions: persisted(hash) });
-    assert.equal(errors[0].message, "PersistedQueryNotSupported");
-    assert.deepEqual(await send({ query: text, extensions: persisted(hash) }), answered);
-  });
+/* By HTTP, which asks the same: test/graphql/http-path.test.ts. */
+async function start(t: TestContext, trustedDocuments?: TrustedDocumentsOptions) {
+  const gateway = await serve(t, {}, trustedDocuments && { trustedDocuments });
+  const client = socketClient(t, gateway);
+  const send = (params: object): Promise<Answer> => firstResult(client, { query: "", ...params });
+  return { send, seen: gateway.seen };
 }
+
+test("a trusted document runs by each form of its id, and any document by its text", async (t) => {
+  const { send } = await start(t, { documents, only: false });
+  assert.deepEqual(await send({ documentId: hash }), answered);
+  assert.deepEqual(await send({ documentId: `sha256:${hash}` }), answered);
+  assert.deepEqual(await send({ extensions: persisted(hash) }), answered);
+  assert.deepEqual(await send({ query: text }), answered);
+  assert.deepEqual(await send({ query: other }), { data: { rateLimit: { remaining: 7 } } });
+  assert.equal(codeOf(await send({ documentId: "unknown" })), "PERSISTED_QUERY_NOT_FOUND");
+  assert.equal(codeOf(await send({ documentId: "__proto__" })), "PERSISTED_QUERY_NOT_FOUND");
+  assert.equal(codeOf(await send({ extensions: persisted("x") })), "PERSISTED_QUERY_NOT_FOUND");
+});
+
+test("no other document runs where only trusted ones are allowed", async (t) => {
+  const { send, seen } = await start(t, { documents, only: true });
+  assert.deepEqual(await send({ documentId: hash }), answered);
+  assert.deepEqual(await send({ query: text }), answered);
+  // The id of a trusted document wins over the text beside it.
+  assert.deepEqual(await send({ query: other, documentId: hash }), answered);
+  for (const params of [
+    { query: other },
+    { query: ` ${text}` },
+    { query: other, documentId: "unknown" },
+    { query: other, extensions: persisted("unknown") },
+    { query: "{ nonsense" },
+  ]) {
+    assert.equal(codeOf(await send(params)), "PERSISTED_QUERY_ONLY", JSON.stringify(params));
+  }
+  assert.deepEqual(seen(), []);
+});
+
+test("PersistedQueryNotSupported is told where no trusted documents are configured", async (t) => {
+  const { send } = await start(t);
+  const { errors } = await send({ extensions: persisted(hash) });
+  assert.equal(errors[0].message, "PersistedQueryNotSupported");
+  assert.deepEqual(await send({ query: text, extensions: persisted(hash) }), answered);
+});
 
 test("a trusted mutation does not run by GET", async (t) => {
   const gateway = await serve(t, {}, { trustedDocuments: { documents, only: true } });
