@@ -4,8 +4,7 @@ import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts"
 import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Topic } from "../../../src/ledger/log.ts";
-import { lettersBound } from "../../contracts/event-log/rig.ts";
-import { eventLogContract } from "../../contracts/event-log.ts";
+import { eventLogContract, lettersBound } from "../../contracts/event-log.ts";
 import { createMemoryLedger } from "../create.ts";
 import { currentStep, cursors, payment, snapshotOf, steps, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";

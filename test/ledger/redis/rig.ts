@@ -7,7 +7,7 @@ import type { RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
+import { type EventLogHarness, lettersBound } from "../../contracts/event-log.ts";
 import { connected } from "../../redis/suite.ts";
 import {
   createRedisLedger as createRedisLog,

@@ -9,7 +9,7 @@ import {
   type StoreThread,
   type StoreThreadOptions,
 } from "../../../src/stores/sqlite/store-thread.ts";
-import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
+import { type EventLogHarness, lettersBound } from "../../contracts/event-log.ts";
 import { freshDirectory } from "../../stores/sqlite/directories.ts";
 import { createSqliteLedger, type SqliteLedgerOptions } from "../create.ts";
 
