@@ -1,13 +1,19 @@
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { Call } from "../core/core.ts";
+import type { Identify } from "../auth/identify.ts";
+import type { UnderWay } from "../collections/under-way.ts";
+import type { Call, Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
-import type { CallKind } from "../net/admission.ts";
+import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { type ConnectionLimits, defaultConnectionLimits } from "../net/connection-limits.ts";
+import type { Intake } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
+import type { Misdirection, RequestHead } from "../net/request-head.ts";
 import { maxTimerMs } from "../net/timer.ts";
-import { compressions, type Granted } from "./protocols.ts";
+import type { Logger, Report } from "../report.ts";
+import type { Tracing } from "../telemetry/tracing/tracing.ts";
+import { type Asked, compressions, type Granted } from "./protocols.ts";
 
 /** Limits of the rpc listener, its connections and calls. */
 export type RpcLimits = Readonly<typeof defaultLimits> & ConnectionLimits;
@@ -60,6 +66,34 @@ export interface ServiceCall extends Call {
 /** A call of a method that needs no credentials. */
 export type OpenCall = Pick<Call, "signal">;
 
+/** What the paths of all calls share. */
+export interface ServingOptions {
+  readonly core: Core;
+  readonly identify: Identify;
+  readonly log: Logger;
+  readonly report: Report;
+  readonly tracing: Tracing;
+  /** Which requests are refused by their headers alone. Default: none. */
+  readonly misdirection?: Misdirection | undefined;
+  /** Decides which calls are admitted. */
+  readonly admission: Admission;
+  /** Takes in the bodies of calls. */
+  readonly intake: Intake;
+  readonly limits: RpcLimits;
+  /** The calls in flight. */
+  readonly underWay: UnderWay<AbortController>;
+}
+
+/** A call whose headers were read. */
+export interface ArrivedCall {
+  readonly method: ServedMethod;
+  readonly head: RequestHead;
+  readonly asked: Asked;
+  /** Given back already if the call is a stream. */
+  readonly slot: Slot;
+  readonly options: ServingOptions;
+}
+
 /**
  * The methods of a service.
  * @param implementation the functions that implement them
@@ -76,7 +110,7 @@ export function methodsOf(
     const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
     const isUnary = method.methodKind === "unary";
     return {
-      method,
+      ...{ method, isUnary },
       requestPath: `/${service.typeName}/${method.name}`,
       allowedMethods: isRead ? ["POST", "GET"] : ["POST"],
       isOpen,

@@ -1,10 +1,10 @@
+import { EventEmitter, once } from "node:events";
 import type { DescService } from "@bufbuild/protobuf";
 import { GatewayError } from "../../errors.ts";
 import {
   type Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
-import { spreadOverTurns } from "../../net/spread-over-turns.ts";
 import type { OpenCall } from "../methods.ts";
 import type { Implementation } from "./routes.ts";
 
@@ -14,9 +14,8 @@ import type { Implementation } from "./routes.ts";
 export function createHealth(services: readonly DescService[]) {
   const names = ["", ...services.map((service) => service.typeName)];
   const known = new Set(names);
-  /** Watches that wait for a change. */
-  const waiting = new Set<() => void>();
-  const inTurn = spreadOverTurns(32);
+  /** Watches wait for its event `change`. */
+  const changes = new EventEmitter().setMaxListeners(0);
   let serving = true;
   let down = false;
 
@@ -41,8 +40,7 @@ export function createHealth(services: readonly DescService[]) {
           } else if (down) {
             throw new GatewayError("UNAVAILABLE", "the gateway is shutting down");
           } else {
-            signal.throwIfAborted();
-            await change(signal);
+            await once(changes, "change", { signal }).catch(() => signal.throwIfAborted());
           }
         }
       },
@@ -50,30 +48,13 @@ export function createHealth(services: readonly DescService[]) {
     /** Reports NOT_SERVING from now on, for the server and for each service. */
     announceDrain(): void {
       serving = false;
-      wakeAll();
+      changes.emit("change");
     },
     /** The same; watches end with UNAVAILABLE. */
     shutDown(): void {
       serving = false;
       down = true;
-      wakeAll();
+      changes.emit("change");
     },
   };
-
-  /** Resolves at a change, and at an abort. */
-  function change(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      function done() {
-        waiting.delete(done);
-        signal.removeEventListener("abort", done);
-        resolve();
-      }
-      waiting.add(done);
-      signal.addEventListener("abort", done);
-    });
-  }
-
-  function wakeAll(): void {
-    for (const wake of waiting) inTurn(wake);
-  }
 }

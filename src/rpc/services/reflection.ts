@@ -21,8 +21,7 @@ import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/refl
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import { withImports } from "../../model/contract.ts";
 import { turnOf } from "../../net/overloaded.ts";
-import type { OpenCall } from "../methods.ts";
-import type { ServingOptions } from "../served-call.ts";
+import type { OpenCall, ServingOptions } from "../methods.ts";
 import type { Implementation } from "./routes.ts";
 
 /**
@@ -34,43 +33,35 @@ export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as
 /** Most questions on one stream: more than the files and symbols that a tool asks for. */
 const maxQuestions = 500;
 
-type Options = Pick<ServingOptions, "admission" | "report">;
-
 /**
  * Server reflection: it gives tools such as `buf curl` the schema of the given services and of the
  * details of their errors. Each question waits for its turn among the calls.
  */
 export function createReflection(
   services: readonly DescService[],
-  options: Options,
+  { admission, report }: Pick<ServingOptions, "admission" | "report">,
 ): Implementation<typeof ServerReflection, OpenCall> {
   const answerOf = createAnswers(services);
-  return { serverReflectionInfo: (requests, call) => answers(requests, call, answerOf, options) };
-}
-
-async function* answers(
-  requests: AsyncIterable<ServerReflectionRequest>,
-  call: OpenCall,
-  answerOf: ReturnType<typeof createAnswers>,
-  { admission, report }: Options,
-) {
-  let questions = 0;
-  for await (const request of requests) {
-    if (++questions > maxQuestions) {
-      const message = `a stream takes at most ${maxQuestions} questions: open another`;
-      throw new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_QUESTIONS" });
-    }
-    const slot = await turnOf(admission, "other", call, () =>
-      report("refused", { listener: "rpc", kind: "other" }),
-    );
-    try {
-      call.signal.throwIfAborted();
-      const messageResponse = answerOf(request.messageRequest);
-      yield { validHost: request.host, originalRequest: request, messageResponse };
-    } finally {
-      slot.leave();
-    }
-  }
+  const onRefused = () => report("refused", { listener: "rpc", kind: "other" });
+  return {
+    async *serverReflectionInfo(requests, call) {
+      let questions = 0;
+      for await (const request of requests) {
+        if (++questions > maxQuestions) {
+          const message = `a stream takes at most ${maxQuestions} questions: open another`;
+          throw new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_QUESTIONS" });
+        }
+        const slot = await turnOf(admission, "other", call, onRefused);
+        try {
+          call.signal.throwIfAborted();
+          const messageResponse = answerOf(request.messageRequest);
+          yield { validHost: request.host, originalRequest: request, messageResponse };
+        } finally {
+          slot.leave();
+        }
+      }
+    },
+  };
 }
 
 type ReflectionResponse = NonNullable<
@@ -136,18 +127,15 @@ function failure(errorCode: Code, errorMessage: string): ReflectionResponse {
 
 /** The names of a type and of what is defined in it, besides other types. */
 function namesIn(type: ReturnType<Registry["get"]> & object): string[] {
-  const { typeName } = type;
-  const within = (members: readonly { readonly name: string }[], scope = `${typeName}.`) =>
-    members.map(({ name }) => scope + name);
-  switch (type.kind) {
-    case "message":
-      return [typeName, ...within(type.fields), ...within(type.oneofs)];
-    case "enum":
-      // An enum's values are in the same scope as the enum, not inside it.
-      return [typeName, ...within(type.values, typeName.slice(0, -type.name.length))];
-    case "service":
-      return [typeName, ...within(type.methods)];
-    case "extension":
-      return [typeName];
-  }
+  const { typeName, kind } = type;
+  const own =
+    kind === "message" ? [...type.fields, ...type.oneofs] : kind === "service" ? type.methods : [];
+  // An enum's values are in the same scope as the enum, not inside it.
+  const beside = kind === "enum" ? type.values : [];
+  const scope = typeName.slice(0, -type.name.length);
+  return [
+    typeName,
+    ...own.map(({ name }) => `${typeName}.${name}`),
+    ...beside.map(({ name }) => scope + name),
+  ];
 }
