@@ -1,5 +1,4 @@
-import { promisify } from "node:util";
-import { brotliCompress, brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { ConnectError } from "@connectrpc/connect";
 import {
   type Compression,
@@ -7,7 +6,6 @@ import {
   compressionNegotiate,
   type EnvelopedMessage,
   encodeEnvelopes,
-  envelopeCompress,
   mergeNonProtocolHeaders,
 } from "@connectrpc/connect/protocol";
 import {
@@ -66,6 +64,8 @@ export interface Asked {
 
 /** What a method grants to those who ask. */
 export interface Granted {
+  /** Whether it has one request and one answer. */
+  readonly isUnary: boolean;
   /** Longest time-out, in milliseconds: a server may end a call sooner than its caller would. */
   readonly maxTimeoutMs: number;
   /** The compressions that callers may use for requests and accept for responses. */
@@ -75,9 +75,9 @@ export interface Granted {
 /** Reads the headers of a request; undefined if no protocol of such calls has its content type. */
 export function askedBy(
   { method, url, headers }: Pick<RequestHead, "method" | "url" | "headers">,
-  isUnary: boolean,
   granted: Granted,
 ): Asked | undefined {
+  const { isUnary } = granted;
   const type = headers["content-type"];
   const protocol = protocolOf(type);
   if (method !== "GET") {
@@ -163,16 +163,6 @@ const grpcHeaders: AskingHeaders = {
   parseTimeout: parseGrpcTimeout,
 };
 
-/**
- * How long a request's client waits, in milliseconds, if its headers say so: before its protocol is
- * known.
- */
-export function askedTimeoutMs(headers: RequestHead["headers"]): number | undefined {
-  const isGrpc = headers[grpcHeaders.timeout] !== undefined;
-  const { timeout, parseTimeout } = isGrpc ? grpcHeaders : connectHeaders;
-  return parseTimeout(headers[timeout]?.toString() ?? null, Number.POSITIVE_INFINITY).timeoutMs;
-}
-
 /** Smaller messages are sent uncompressed, as by Connect. */
 const compressMinBytes = 1024;
 
@@ -189,15 +179,17 @@ export function plainMessage(
   return isWhole ? bytesOf(body, envelopeBytes) : undefined;
 }
 
-/** The envelope of a message or of a stream's end, compressed if requested and large enough. */
-export function envelope(
-  { flags, data }: EnvelopedMessage,
-  compression: Compression | null,
-): Uint8Array {
-  if (!compression || data.byteLength < compressMinBytes) return encodeEnvelopes({ flags, data });
-  const compressed =
-    compression.name === "gzip" ? gzipSync(data) : brotliCompressSync(data, quickBrotli);
-  return encodeEnvelopes({ flags: flags | compressedFlag, data: compressed });
+/** The envelope of a message, compressed if requested and large enough. */
+export function envelope(data: Uint8Array, compression: Compression | null): Uint8Array {
+  if (!compression || data.byteLength < compressMinBytes) {
+    return encodeEnvelopes({ flags: 0, data });
+  }
+  return encodeEnvelopes({ flags: compressedFlag, data: compressed(data, compression) });
+}
+
+/** At once: to hand an answer of some KiB to another thread costs as much as to compress it. */
+function compressed(data: Uint8Array, { name }: Compression): Uint8Array<ArrayBuffer> {
+  return name === "gzip" ? gzipSync(data) : brotliCompressSync(data, quickBrotli);
 }
 
 /** The headers of every response in envelopes, also of one that ends with an error. */
@@ -212,7 +204,7 @@ export function envelopeHeaders(
 }
 
 /**
- * The answer to a unary call that succeeded; a promise only if it is compressed.
+ * The answer to a unary call that succeeded.
  * @param message proto JSON as text, or binary as bytes
  */
 export function successOf(
@@ -220,28 +212,21 @@ export function successOf(
   message: Uint8Array | string,
   given: Headers,
   compression: Compression | null,
-): HttpResponse | Promise<HttpResponse> {
+): HttpResponse {
   if (isConnectUnary(protocol)) {
     const headers = { "content-type": protocol.contentType, ...given };
     if (compression === null || Buffer.byteLength(message) < compressMinBytes) {
       return withLength(200, headers, message);
     }
-    const compressed = { ...headers, "content-encoding": compression.name };
-    return compression
-      .compress(bytesOfMessage(message))
-      .then((body) => withLength(200, compressed, body));
+    const body = compressed(bytesOfMessage(message), compression);
+    return withLength(200, { ...headers, "content-encoding": compression.name }, body);
   }
+  const headers = { ...envelopeHeaders(protocol, compression), ...given };
+  const first = envelope(bytesOfMessage(message), compression);
   const end = protocol.end(undefined);
-  const answerOf = (envelope: EnvelopedMessage): HttpResponse => ({
-    status: 200,
-    headers: { ...envelopeHeaders(protocol, compression), ...given },
-    ...("data" in end
-      ? { body: encodeEnvelopes(envelope, end) }
-      : { body: encodeEnvelopes(envelope), trailers: end.trailers }),
-  });
-  const plain = { flags: 0, data: bytesOfMessage(message) };
-  if (compression === null) return answerOf(plain);
-  return envelopeCompress(plain, compression, compressMinBytes).then(answerOf);
+  return "data" in end
+    ? { status: 200, headers, body: Buffer.concat([first, encodeEnvelopes(end)]) }
+    : { status: 200, headers, body: first, trailers: end.trailers };
 }
 
 /** The answer to a call that failed before anything was sent. It is never compressed. */
@@ -266,18 +251,14 @@ function withLength(status: number, headers: Headers, body: Uint8Array | string)
   return { status, headers: { ...headers, "content-length": length }, body };
 }
 
-function connectUnary(codec: "json" | "proto"): Protocol {
+function connect(codec: "json" | "proto", isStream = false): Protocol {
+  const contentType = `application/${isStream ? "connect+" : ""}${codec}`;
   return {
-    ...{ name: "connect", isJson: codec === "json", contentType: `application/${codec}` },
-    ...{ hasTrailers: false, asking: connectHeaders, extraBytes: 0, end: connectEnd },
-  };
-}
-
-function connectStream(codec: "json" | "proto"): Protocol {
-  return {
-    ...{ name: "connect", isJson: codec === "json", contentType: `application/connect+${codec}` },
-    ...{ hasTrailers: false, asking: connectStreamHeaders, end: connectEnd },
-    ...{ extraBytes: envelopeBytes, endFlag: endStreamFlag },
+    ...{ name: "connect", isJson: codec === "json", contentType, hasTrailers: false },
+    ...(isStream
+      ? { asking: connectStreamHeaders, extraBytes: envelopeBytes, endFlag: endStreamFlag }
+      : { asking: connectHeaders, extraBytes: 0 }),
+    end: connectEnd,
   };
 }
 
@@ -302,14 +283,14 @@ function grpc(name: "grpc" | "grpc-web", codec: "json" | "proto"): Protocol {
   };
 }
 
-const connectJson = connectUnary("json");
+const connectJson = connect("json");
 
 /** By content type. */
 const protocols: ReadonlyMap<string, Protocol> = new Map([
   ["application/json", connectJson],
-  ["application/proto", connectUnary("proto")],
-  ["application/connect+json", connectStream("json")],
-  ["application/connect+proto", connectStream("proto")],
+  ["application/proto", connect("proto")],
+  ["application/connect+json", connect("json", true)],
+  ["application/connect+proto", connect("proto", true)],
   ["application/grpc", grpc("grpc", "proto")],
   ["application/grpc+proto", grpc("grpc", "proto")],
   ["application/grpc+json", grpc("grpc", "json")],
@@ -347,8 +328,6 @@ function trailerLines(trailers: Headers): Buffer {
   return Buffer.from(lines.join(""));
 }
 
-const compressByBrotli = promisify(brotliCompress);
-
 /**
  * Brotli's best quality, which is the default, takes a hundred times as long as the one here for a
  * tenth fewer bytes.
@@ -357,10 +336,4 @@ const quickBrotli = {
   params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: 18 },
 };
 
-export const compressions: Compression[] = [
-  compressionGzip,
-  {
-    ...compressionBrotli,
-    compress: (bytes) => compressByBrotli(bytes, quickBrotli) as Promise<Buffer<ArrayBuffer>>,
-  },
-];
+export const compressions: Compression[] = [compressionGzip, compressionBrotli];

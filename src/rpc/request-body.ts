@@ -16,24 +16,40 @@ import { intakeLimits } from "../net/intake-limits.ts";
 import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
 import { compressionNotNamed } from "./errors.ts";
-import type { ServedMethod } from "./methods.ts";
-import type { ArrivedCall } from "./served-call.ts";
+import { type ArrivedCall, isBidi, type ServedMethod } from "./methods.ts";
+import { plainMessage } from "./protocols.ts";
 
 /**
- * The whole body of a call whose caller is known, to be decoded in this turn of the event loop: one
- * that arrived after the call's own turn waits for another.
- * @param maxBytes most bytes of a body with a message of `readMaxBytes`
+ * The request of a call whose caller is known, as a promise if it is not at hand; of a method that
+ * takes a stream of them, each as it arrives, until the signal aborts.
+ * @throws GatewayError or ConnectError for a body that is malformed or beyond the limits
  * @throws GatewayError CANCELLED if the body does not arrive, RESOURCE_EXHAUSTED if it was dropped
- * @throws GatewayError RESOURCE_EXHAUSTED if it is too large
  */
-export async function receiveBody(
-  { head, method, slot, options }: ArrivedCall,
-  maxBytes: number,
-): Promise<Buffer> {
+export function requestOf(
+  arrived: ArrivedCall,
+  signal: AbortSignal,
+): Message | Promise<Message> | AsyncIterable<Message> {
+  const { method, head, asked } = arrived;
+  if (isBidi(method)) return decodeEnvelopes(piecesOf(arrived, signal), arrived);
+  const maxBytes = method.readMaxBytes + asked.protocol.extraBytes;
+  const body = asked.query ? messageOfQuery(asked.query) : head.body.atHand(maxBytes);
+  return body ? decoded(body, arrived) : received(arrived, maxBytes);
+}
+
+/** Decodes a body in this turn of the event loop: one that arrived after the call's waits for another. */
+async function received(arrived: ArrivedCall, maxBytes: number): Promise<Message> {
+  const { head, method, slot, options } = arrived;
   const limits = { maxBytes, timeoutMs: options.limits.requestTimeoutMs, slot };
   const body = await receiveWhole(head, limits, () => tooLarge(method));
   await options.intake.turn(head.connection);
-  return body;
+  return decoded(body, arrived);
+}
+
+function decoded(body: Buffer, arrived: ArrivedCall): Message | Promise<Message> {
+  const { method, asked } = arrived;
+  const plain = plainMessage(body, asked);
+  if (!plain) return decodeUnusual(body, arrived);
+  return decodeRequest(method.method.input, plain, asked.protocol.isJson);
 }
 
 function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
@@ -46,9 +62,8 @@ function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
 /**
  * Decodes a body that is not one plain message: one that is compressed, or that Connect's own
  * functions have to refuse in their words.
- * @throws GatewayError or ConnectError for a body that is malformed or beyond the limits
  */
-export async function decodeUnusual(body: Buffer, arrived: ArrivedCall): Promise<Message> {
+async function decodeUnusual(body: Buffer, arrived: ArrivedCall): Promise<Message> {
   const { asked, method, head, options } = arrived;
   // The caller may have been identified after the call's turn, and to decompress takes milliseconds.
   if (asked.encoding) await options.intake.turn(head.connection);
@@ -59,7 +74,7 @@ export async function decodeUnusual(body: Buffer, arrived: ArrivedCall): Promise
   // Connect would look at the next envelope before it decodes the first one.
   const firstEnd = body.length < 5 ? body.length : 5 + body.readUInt32BE(1);
   const pieces = createAsyncIterable([body.subarray(0, firstEnd), body.subarray(firstEnd)]);
-  const kind = method.method.methodKind === "unary" ? "unary" : "server-streaming";
+  const kind = method.isUnary ? "unary" : "server-streaming";
   const messages = decodeEnvelopes(pieces, arrived)[Symbol.asyncIterator]();
   const { done, value } = await messages.next();
   if (done) throw wrongNumber(`missing input message for ${kind} method`);
@@ -71,14 +86,6 @@ export async function decodeUnusual(body: Buffer, arrived: ArrivedCall): Promise
 
 function wrongNumber(what: string): GatewayError {
   return new GatewayError("UNIMPLEMENTED", `protocol error: ${what}`);
-}
-
-/**
- * The requests of a stream of them, each as it arrives. It throws as `decodeUnusual` does, and the
- * signal's reason when that aborts.
- */
-export function messagesOf(arrived: ArrivedCall, signal: AbortSignal): AsyncIterable<Message> {
-  return decodeEnvelopes(piecesOf(arrived, signal), arrived);
 }
 
 /** Decodes the messages of a body by Connect's own functions, which word the refusals. */
@@ -132,7 +139,7 @@ function decompressed({ method, asked }: ArrivedCall, bytes: Uint8Array): Uint8A
  * The message in the URL of a read by GET.
  * @throws GatewayError INVALID_ARGUMENT if it should be in base64 and is not
  */
-export function messageOfQuery(query: URLSearchParams): Buffer {
+function messageOfQuery(query: URLSearchParams): Buffer {
   const message = query.get("message") ?? "";
   if (query.get("base64") !== "1") return Buffer.from(message);
   try {

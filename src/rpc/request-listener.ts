@@ -1,13 +1,16 @@
 import { oncePer } from "../collections/once-per.ts";
 import { GatewayError } from "../errors.ts";
-import type { Slot } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
-import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
+import {
+  emptyResponse,
+  type HttpResponse,
+  isAuthority,
+  type RequestHead,
+} from "../net/request-head.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { toConnectError } from "./errors.ts";
-import { isBidi, type ServedMethod } from "./methods.ts";
-import { anyProtocolOf, askedBy, askedTimeoutMs, failureOf, type Protocol } from "./protocols.ts";
-import type { ServingOptions } from "./served-call.ts";
+import { type ArrivedCall, isBidi, type ServedMethod, type ServingOptions } from "./methods.ts";
+import { type Asked, anyProtocolOf, askedBy, failureOf, type Protocol } from "./protocols.ts";
 import { serveStream } from "./stream-path.ts";
 import { serveUnary } from "./unary-path.ts";
 
@@ -33,14 +36,20 @@ export function createRequestListener(
     }
     const path = head.url.split("?", 1)[0] ?? "";
     const method = methods.get(path);
-    if (method) enter(method, head);
-    else if (path !== openapiPath) head.answer(emptyResponse(404));
-    else serveOpenapi(head).catch((error: unknown) => failed(head, path, error));
+    try {
+      if (method) enter(method, head);
+      else if (path !== openapiPath) head.answer(emptyResponse(404));
+      else serveOpenapi(head).catch((error: unknown) => failed(head, path, error));
+    } catch (error) {
+      failed(head, path, error);
+    }
   };
 
   function enter(method: ServedMethod, head: RequestHead): void {
-    const { kind, isOpen } = method;
-    if (isOpen && method.method.methodKind !== "unary" && !takesOpenStream(head)) {
+    const asked = askedOf(method, head);
+    const isCall = !("status" in asked);
+    const { kind, isOpen, isUnary } = method;
+    if (isOpen && !isUnary && !takesOpenStream(head)) {
       report("cut", { listener: "rpc", limit: "open_streams" });
       refuse(head);
       return;
@@ -48,9 +57,13 @@ export function createRequestListener(
     admission.enter({
       kind,
       owner: head.connection,
-      timeoutMs: askedTimeoutMs(head.headers),
+      timeoutMs: isCall ? asked.timeoutMs : undefined,
       isGone: head.isGone,
-      start: (slot) => start(method, head, slot),
+      start(slot) {
+        if (isCall) return start({ method, head, asked, slot, options });
+        slot.leave();
+        head.answer(asked);
+      },
       refuse() {
         report("refused", { listener: "rpc", kind });
         refuse(head);
@@ -58,16 +71,21 @@ export function createRequestListener(
     });
   }
 
-  function start(method: ServedMethod, head: RequestHead, slot: Slot): void {
+  function start(arrived: ArrivedCall): void {
+    const { method, head } = arrived;
     // Health checks and reflection are not traced: they would be most of all traces.
-    if (method.isOpen) return void serveSafely(method, head, slot);
+    if (method.isOpen) return void serveSafely(arrived);
     const span = startSpan(tracing, method, head);
     endWith(head, span);
-    span.run(() => serveSafely(method, head, slot));
+    span.run(() => serveSafely(arrived));
   }
 
-  function serveSafely(method: ServedMethod, head: RequestHead, slot: Slot): Promise<void> {
-    return serve(method, head, slot, options).catch((error: unknown) => {
+  /** Resolves once the call is answered or its stream has begun. */
+  function serveSafely(arrived: ArrivedCall): Promise<void> {
+    const { method, head, slot } = arrived;
+    // A stream gives its slot back when it begins.
+    if (!method.isUnary) slot.leave();
+    return (method.isUnary ? serveUnary : serveStream)(arrived).catch((error: unknown) => {
       slot.leave();
       failed(head, method.requestPath, error);
     });
@@ -119,32 +137,21 @@ function createRefusal(error: GatewayError, status?: number): (head: RequestHead
   return (head) => head.answer(answerIn(anyProtocolOf(head.headers["content-type"])));
 }
 
-/** Serves a call. Resolves once it is answered or its stream has begun. */
-async function serve(
-  method: ServedMethod,
-  head: RequestHead,
-  slot: Slot,
-  options: ServingOptions,
-): Promise<void> {
-  const isUnary = method.method.methodKind === "unary";
-  // A stream gives its slot back when it begins.
-  if (!isUnary) slot.leave();
+/** What a request asks for, or the answer to one that is no call. */
+function askedOf(method: ServedMethod, head: RequestHead): Asked | HttpResponse {
   const { headers } = head;
   // Whether the request names its host as a URL can.
-  if (!isAuthority(headers[":authority"]?.toString() ?? headers.host ?? "")) return refuse(400);
+  if (!isAuthority(headers[":authority"]?.toString() ?? headers.host ?? "")) return refusal(400);
   // A client that expects to read while it writes would hang on this connection.
-  if (isBidi(method) && head.httpVersion === "1.1") return refuse(505, { connection: "close" });
+  if (isBidi(method) && head.httpVersion === "1.1") return refusal(505, { connection: "close" });
   if (!method.allowedMethods.includes(head.method)) {
-    return refuse(405, { allow: method.allowedMethods.join(", ") });
+    return refusal(405, { allow: method.allowedMethods.join(", ") });
   }
-  const asked = askedBy(head, isUnary, method);
-  if (!asked) return refuse(415);
-  return (isUnary ? serveUnary : serveStream)({ method, head, asked, slot, options });
+  return askedBy(head, method) ?? refusal(415);
+}
 
-  function refuse(status: number, headers: Readonly<Record<string, string>> = {}): void {
-    slot.leave();
-    head.answer(emptyResponse(status, { "cache-control": "no-store", ...headers }));
-  }
+function refusal(status: number, headers: HttpResponse["headers"] = {}): HttpResponse {
+  return emptyResponse(status, { "cache-control": "no-store", ...headers });
 }
 
 /** Ends the span with the request. The callback retains only the span, nothing of the request. */

@@ -1,54 +1,31 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Caller } from "../auth/caller.ts";
-import type { Identify } from "../auth/identify.ts";
-import type { Member, UnderWay } from "../collections/under-way.ts";
-import type { Core } from "../core/core.ts";
+import type { Member } from "../collections/under-way.ts";
+import { requireScope } from "../core/authorize.ts";
 import { replayedHeader } from "../core/idempotency.ts";
 import { type ErrorCode, errorOfAbort, GatewayError, reasonOf } from "../errors.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
-import type { Admission, Slot } from "../net/admission.ts";
-import type { Intake } from "../net/intake.ts";
-import type { Misdirection, RequestHead } from "../net/request-head.ts";
+import { isUtf8Address } from "../net/address-text.ts";
+import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
-import type { Logger, Report } from "../report.ts";
 import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/attributes.ts";
-import { activeSpan, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { activeSpan, type Span } from "../telemetry/tracing/tracing.ts";
+import { invalid } from "./decode-errors.ts";
 import { compressionNotNamed, statusCodes, toGatewayError } from "./errors.ts";
-import type { RpcLimits, ServedMethod, ServiceCall } from "./methods.ts";
-import type { Asked, Protocol } from "./protocols.ts";
-
-/** What the paths of all calls share. */
-export interface ServingOptions {
-  readonly core: Core;
-  readonly identify: Identify;
-  readonly log: Logger;
-  readonly report: Report;
-  readonly tracing: Tracing;
-  /** Which requests are refused by their headers alone. Default: none. */
-  readonly misdirection?: Misdirection | undefined;
-  /** Decides which calls are admitted. */
-  readonly admission: Admission;
-  /** Takes in the bodies of calls. */
-  readonly intake: Intake;
-  readonly limits: RpcLimits;
-  /** The calls in flight. */
-  readonly underWay: UnderWay<AbortController>;
-}
+import type {
+  ArrivedCall,
+  OpenCall,
+  ServedMethod,
+  ServiceCall,
+  ServingOptions,
+} from "./methods.ts";
+import type { Protocol } from "./protocols.ts";
+import { requestOf } from "./request-body.ts";
 
 /** Headers of the answer, also of an error; to be set before its first byte is written. */
 export type AnswerHeaders = Record<string, string>;
-
-/** A call whose headers were read. */
-export interface ArrivedCall {
-  readonly method: ServedMethod;
-  readonly head: RequestHead;
-  readonly asked: Asked;
-  /** Given back already if the call is a stream. */
-  readonly slot: Slot;
-  readonly options: ServingOptions;
-}
 
 /**
  * One call, from its headers to its outcome: the steps of unary calls and streams besides those of
@@ -65,7 +42,7 @@ export class ServedCall {
   /** What the call is about, once the core has said so. */
   #externalId: string | undefined;
   readonly #options: ServingOptions;
-  #answerHeaders: AnswerHeaders;
+  answerHeaders: AnswerHeaders = { "cache-control": "no-store" };
   readonly #deadlineMs: number | undefined;
   readonly #controller = new AbortController();
   readonly #member: Member<AbortController>;
@@ -75,22 +52,20 @@ export class ServedCall {
   readonly #onEnding = () => this.#controller.abort(this.#ending?.reason);
   #headers: IncomingHttpHeaders | undefined;
 
-  constructor({ head, method, asked, options }: ArrivedCall, answerHeaders: AnswerHeaders) {
+  constructor({ head, method, asked, options }: ArrivedCall) {
     const { timeoutMs, protocol } = asked;
     this.#method = method;
     this.#protocol = protocol.name;
     this.#options = options;
     this.#headers = head.headers;
-    this.#answerHeaders = answerHeaders;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     this.#member = options.underWay.add(this.#controller);
-    const { methodKind, parent, name } = method.method;
-    this.#ending = methodKind === "unary" ? undefined : head.ending;
+    const { parent, name } = method.method;
+    this.#ending = method.isUnary ? undefined : head.ending;
     this.#limit(head, method.lastsMs, timeoutMs);
     this.#requestId = requestIdOf(this.header(requestIdHeader));
     options.report("rpcBegan", { service: parent.typeName, method: name });
-    answerHeaders["cache-control"] = "no-store";
-    answerHeaders[requestIdHeader] = this.#requestId;
+    this.answerHeaders[requestIdHeader] = this.#requestId;
   }
 
   /**
@@ -125,7 +100,30 @@ export class ServedCall {
     return value === undefined ? null : Array.isArray(value) ? value.join(", ") : value;
   }
 
-  identified(caller: Caller, hooks: Partial<ServiceCall>): ServiceCall {
+  /**
+   * Takes the steps from a call's headers to its result: identify, receive, decode, run the use case.
+   * @param hooks the callbacks by which the core and the services act on the call's answer
+   * @throws the error of any step
+   */
+  async result(arrived: ArrivedCall, hooks: Partial<ServiceCall>): Promise<unknown> {
+    const { method, head, asked, options } = arrived;
+    let call: ServiceCall | OpenCall = this;
+    if (!method.isOpen) {
+      const caller = await options.identify({ header: (name) => this.header(name) });
+      call = this.#identified(caller, hooks);
+      // The headers of a stream leave before its result is there.
+      if (!method.isUnary) this.setRateLimit();
+      requireScope(caller, method.method);
+      if (head.url !== method.requestPath && !isUtf8Address(head.url)) {
+        throw invalid("the address must be percent-encoded UTF-8");
+      }
+    }
+    if (asked.error) throw asked.error;
+    const request = requestOf(arrived, this.signal);
+    return method.run(request instanceof Promise ? await request : request, call);
+  }
+
+  #identified(caller: Caller, hooks: Partial<ServiceCall>): ServiceCall {
     const idempotencyKey = this.header("idempotency-key");
     this.#call = {
       ...hooks,
@@ -136,7 +134,7 @@ export class ServedCall {
       ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
       ...(idempotencyKey !== null && { idempotencyKey }),
       onReplayed: () => {
-        this.#answerHeaders[replayedHeader] = "true";
+        this.answerHeaders[replayedHeader] = "true";
       },
     };
     return this.#call;
@@ -151,7 +149,7 @@ export class ServedCall {
     try {
       const isMoney = moneyKindOf(this.#method.method) !== undefined;
       const budget = this.#options.core.rateLimit(this.#call);
-      Object.assign(this.#answerHeaders, rateLimitHeaders(budget, isMoney));
+      Object.assign(this.answerHeaders, rateLimitHeaders(budget, isMoney));
     } catch {
       // The answer goes out without them.
     }
@@ -160,13 +158,13 @@ export class ServedCall {
   /** Forgets the request: a stream lasts long. */
   releaseRequest(): void {
     this.#headers = undefined;
-    this.#answerHeaders = {};
+    this.answerHeaders = {};
   }
 
   /** The error as its caller receives it. */
   failed(error: unknown): GatewayError {
     if (!this.#call && error instanceof GatewayError && error.code === "UNAUTHENTICATED") {
-      this.#answerHeaders["www-authenticate"] = "Bearer";
+      this.answerHeaders["www-authenticate"] = "Bearer";
     }
     return toGatewayError(error, this.signal, (unknown) => {
       const about = {
@@ -186,9 +184,8 @@ export class ServedCall {
     const { log, report } = this.#options;
     const protocol = this.#protocol;
     const span = this.#span;
-    const { method, isOpen, requestPath } = this.#method;
-    const { name, parent, methodKind } = method;
-    const unary = methodKind === "unary";
+    const { method, isOpen, isUnary: unary, requestPath } = this.#method;
+    const { name, parent } = method;
     // A unary call may succeed after its caller has left; a stream that does is not complete.
     const isWhole = unary || !this.signal.aborted;
     const code = error ? error.code : isWhole ? "OK" : errorOfAbort(this.signal).code;

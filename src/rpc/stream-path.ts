@@ -9,12 +9,11 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { cutUnlessRead, drained } from "../live/reader.ts";
 import type { Outlet } from "../net/intake.ts";
 import type { RequestHead } from "../net/request-head.ts";
-import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import { isBidi, type ServiceCall } from "./methods.ts";
+import { type ArrivedCall, isBidi, type ServiceCall } from "./methods.ts";
 import { envelope, envelopeHeaders, type Protocol } from "./protocols.ts";
-import { type AnswerHeaders, type ArrivedCall, ServedCall } from "./served-call.ts";
+import { type AnswerHeaders, ServedCall } from "./served-call.ts";
 
 /**
  * Serves a stream: a POST of one message, as for a watch, or of several, answered by a stream of
@@ -23,12 +22,11 @@ import { type AnswerHeaders, type ArrivedCall, ServedCall } from "./served-call.
  * with theirs.
  */
 export async function serveStream(arrived: ArrivedCall): Promise<void> {
-  const headers: AnswerHeaders = {};
-  const answer = new StreamAnswer(arrived, headers);
-  const served = new ServedCall(arrived, headers);
+  const served = new ServedCall(arrived);
+  const answer = new StreamAnswer(arrived, served.answerHeaders);
 
   try {
-    const messages = (await resultOf(served, arrived, callOn(answer))) as Messages;
+    const messages = (await served.result(arrived, answer)) as Messages;
     served.releaseRequest();
     // Not awaited: a stream lasts long, and must not retain this function's request.
     void deliver(messages, answer, served);
@@ -40,16 +38,6 @@ export async function serveStream(arrived: ArrivedCall): Promise<void> {
 type Messages = AsyncIterable<StreamMessage>;
 /** The fields of a message. That of a watch is an event. */
 type StreamMessage = { readonly event?: Event };
-
-/** The callbacks by which the core and the service act on a call's answer. */
-function callOn(answer: StreamAnswer): Partial<ServiceCall> {
-  return {
-    onOpen: (from) => answer.open(from),
-    onFail: (error) => answer.cutIfUnread(error),
-    push: (event) => answer.push(event),
-    beat: () => answer.beat(),
-  };
-}
 
 /** Writes a stream until its end, and records the call. Never rejects. */
 async function deliver(
@@ -75,8 +63,11 @@ function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void 
   answer.end(failure && toConnectError(failure));
 }
 
-/** The answer of one stream: headers, messages, end. */
-class StreamAnswer {
+/**
+ * The answer of one stream: headers, messages, end; and the callbacks by which the core and the
+ * service act on it.
+ */
+class StreamAnswer implements Partial<ServiceCall> {
   readonly #protocol: Protocol;
   readonly #encoder: StreamEncoder;
   /** Whether the request's body is still read while the answer is written. */
@@ -99,19 +90,14 @@ class StreamAnswer {
    * Sends the headers now, since the first event may come late.
    * @param from where a client resumes that is cut off before it
    */
-  open(from: string | undefined): void {
+  readonly onOpen = (from: string | undefined): void => {
     if (from !== undefined) this.#headers["x-start-cursor"] = from;
     const outlet = this.#begin();
     if (outlet && "flushHeaders" in outlet) outlet.flushHeaders();
-  }
+  };
 
-  push(event: Event): boolean {
-    return this.#push(() => this.#encoder.event(event));
-  }
-
-  beat(): void {
-    this.#push(() => this.#encoder.heartbeat);
-  }
+  readonly push = (event: Event) => this.#push(() => this.#encoder.event(event));
+  readonly beat = () => void this.#push(() => this.#encoder.heartbeat);
 
   /** Returns false if the response has not begun, is over or has a full buffer. */
   #push(message: () => Uint8Array): boolean {
@@ -149,7 +135,7 @@ class StreamAnswer {
    * regular way. Over HTTP/2 the reset gives the reason: gRPC clients read ENHANCE_YOUR_CALM as
    * RESOURCE_EXHAUSTED.
    */
-  cutIfUnread(error: Error): void {
+  readonly onFail = (error: Error): void => {
     const outlet = this.#outlet;
     if (!outlet || isOver(outlet)) return;
     const isUnread = () => !isOver(outlet) && outlet.writableLength > 0;
@@ -157,7 +143,7 @@ class StreamAnswer {
       if (outlet instanceof ServerResponse) outlet.destroy();
       else outlet.close(resetCode(error));
     });
-  }
+  };
 
   #begin(): Outlet | undefined {
     if (!this.#head) return this.#outlet;
@@ -206,7 +192,7 @@ function encoderOf(
   const message = (init: StreamMessage) => {
     const whole = create(output, init as Record<string, unknown>);
     const data = isJson ? Buffer.from(writeJson(whole)) : toBinary(output, whole);
-    return envelope({ flags: 0, data }, compression);
+    return envelope(data, compression);
   };
   const event = oncePerEvent((event) => message({ event }));
   const encoder = { event, message, heartbeat: message({}) };

@@ -1,12 +1,11 @@
 import { create, type DescMethodUnary, toBinary } from "@bufbuild/protobuf";
 import type { GatewayError } from "../errors.ts";
 import { turnEnd } from "../net/turn-end.ts";
-import { resultOf } from "./call-result.ts";
 import { toConnectError } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import type { ServedMethod } from "./methods.ts";
+import type { ArrivedCall, ServedMethod } from "./methods.ts";
 import { failureOf, successOf } from "./protocols.ts";
-import { type AnswerHeaders, type ArrivedCall, ServedCall } from "./served-call.ts";
+import { ServedCall } from "./served-call.ts";
 
 /**
  * Serves a unary call of Connect, gRPC or gRPC-Web: run, encode, record, answer. Connect's own
@@ -16,13 +15,12 @@ import { type AnswerHeaders, type ArrivedCall, ServedCall } from "./served-call.
 export async function serveUnary(arrived: ArrivedCall): Promise<void> {
   const { method, head, slot } = arrived;
   const { protocol, compression } = arrived.asked;
-  const headers: AnswerHeaders = {};
-  const served = new ServedCall(arrived, headers);
+  const served = new ServedCall(arrived);
   let output: Uint8Array | string = "";
   let failure: GatewayError | undefined;
 
   try {
-    const result = await resultOf(served, arrived, { onWait: slot.leave });
+    const result = await served.result(arrived, { onWait: slot.leave });
     output = encoded(method, result as Result, !protocol.isJson);
   } catch (error) {
     failure = served.failed(error);
@@ -31,12 +29,12 @@ export async function serveUnary(arrived: ArrivedCall): Promise<void> {
   served.setRateLimit();
   served.end(failure);
   const language = method.isOpen ? undefined : served.header("accept-language");
+  const { answerHeaders } = served;
   const answer = failure
-    ? failureOf(protocol, toConnectError(failure, language), headers)
-    : successOf(protocol, output, headers, compression);
-  const ready = answer instanceof Promise ? await answer : answer;
+    ? failureOf(protocol, toConnectError(failure, language), answerHeaders)
+    : successOf(protocol, output, answerHeaders, compression);
   await turnEnd();
-  head.send(ready);
+  head.send(answer);
 }
 
 type Result = Parameters<typeof create<DescMethodUnary["output"]>>[1];

@@ -12,9 +12,9 @@ import {
   type RequestHead,
 } from "../../src/net/request-head.ts";
 import { noReport } from "../../src/report.ts";
+import type { ServingOptions } from "../../src/rpc/methods.ts";
 import { defaultLimits, type ServedMethod } from "../../src/rpc/methods.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
-import type { ServingOptions } from "../../src/rpc/served-call.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { ask } from "../ask.ts";

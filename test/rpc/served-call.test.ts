@@ -12,6 +12,7 @@ import { type Arrival, createAdmission } from "../../src/net/admission.ts";
 import {
   answers,
   caller,
+  envelope,
   failure,
   getPaymentPath,
   http2Call,
@@ -117,7 +118,8 @@ test("admission is told how long a caller waits", async () => {
   await using started = await start(answers, { admission: { enter, inFlight: 0 } });
   await started.post("GetPayment", "{}");
   await started.post("GetPayment", "{}", { "connect-timeout-ms": "250" });
-  await started.post("GetPayment", "{}", { "grpc-timeout": "2S" });
+  const grpc = { "content-type": "application/grpc+json", "grpc-timeout": "2S" };
+  await started.post("GetPayment", envelope("{}"), grpc);
   await started.post("GetPayment", "{}", { "connect-timeout-ms": "soon" });
   assert.deepEqual(waits, [undefined, 250, 2_000, undefined]);
 });
