@@ -34,10 +34,7 @@ export interface Arrival {
 }
 
 /** Starts calls in turn, and refuses those that are more than the process can serve. */
-export interface Admission {
-  enter(arrival: Arrival): void;
-  readonly inFlight: number;
-}
+export type Admission = Pick<Queues, "enter" | "inFlight">;
 
 /** Share of `maxCalls` that calls which move no money may fill. */
 const shareOfOthers = 0.8;
@@ -88,17 +85,13 @@ const watchEvery = 4;
  * once: calls do not wait behind them, and they are no sign that the process has too many calls. A
  * watch may wait longer, because its client waits for no answer and would only connect again if it
  * were refused.
+ * @param options.maxCalls most calls in flight at once; with `undefined`, no call is refused
  */
-export function createAdmission(options: AdmissionOptions): Admission {
-  return new Queues(options);
+export function createAdmission({ maxCalls }: { maxCalls: number | undefined }): Admission {
+  return new Queues(maxCalls);
 }
 
-interface AdmissionOptions {
-  /** Most calls in flight at once; with `undefined`, no call is refused. */
-  readonly maxCalls: number | undefined;
-}
-
-class Queues implements Admission {
+class Queues {
   readonly #calls = new Line();
   readonly #watches = new Line();
   readonly #maxCalls: number | undefined;
@@ -115,7 +108,7 @@ class Queues implements Admission {
   /** Recent calls, and how long they took. */
   readonly #lately = { calls: 100, ms: 50 };
 
-  constructor({ maxCalls }: AdmissionOptions) {
+  constructor(maxCalls: number | undefined) {
     this.#maxCalls = maxCalls;
   }
 

@@ -7,12 +7,7 @@ import { createAllowance } from "./allowance.ts";
 import type { OnCut } from "./cut.ts";
 import { GrowingBuffer } from "./growing-buffer.ts";
 import { intakeLimits } from "./intake-limits.ts";
-import {
-  type BufferedBytes,
-  createMemoryBudget,
-  type Droppable,
-  type MemoryBudget,
-} from "./memory-budget.ts";
+import { type BufferedBytes, createMemoryBudget, type MemoryBudget } from "./memory-budget.ts";
 import { overloaded, turnOf } from "./overloaded.ts";
 import { ReadTurns } from "./read-turns.ts";
 
@@ -46,12 +41,6 @@ export interface BodyLimits {
 /** How long a body may take to arrive before the slot of its call is suspended. */
 const graceMs = 100;
 
-interface IntakeOptions {
-  /** Default: one of its own. */
-  readonly budget?: MemoryBudget;
-  readonly admission: Admission;
-}
-
 /** Takes in the bodies of all requests. */
 export class Intake {
   readonly budget: MemoryBudget;
@@ -61,8 +50,9 @@ export class Intake {
   /** Whether a connection may send one more small piece. */
   readonly mayBeSmall = oncePer((_: object) => createAllowance(intakeLimits.smallPieces));
 
-  constructor({ budget = createMemoryBudget(), admission }: IntakeOptions) {
-    this.budget = budget;
+  /** @param options.budget default: one of its own */
+  constructor({ admission, budget }: { admission: Admission; budget?: MemoryBudget }) {
+    this.budget = budget ?? createMemoryBudget();
     this.#admission = admission;
   }
 
@@ -116,14 +106,13 @@ export function unreadError(why: Unread, tooLarge: () => Error): Error {
 const overheadBytes = 1_024;
 
 /** The body of one request. It is kept in one buffer, which counts as what it takes. */
-export class Body implements Droppable {
+export class Body {
   readonly #source: Source;
   readonly #call: Outlet;
   readonly #connection: object;
   readonly #cut: () => void;
   readonly #intake: Intake;
   readonly #buffer = new GrowingBuffer();
-  #counted = 0;
   #total = 0;
   #pieces = 0;
   #maxBytes = intakeLimits.bodyBytes;
@@ -198,10 +187,6 @@ export class Body implements Droppable {
     this.#free();
   }
 
-  drop(): void {
-    this.#end("overloaded");
-  }
-
   #limit(maxBytes: number): void {
     this.#maxBytes = maxBytes;
     if (this.#total <= maxBytes) return;
@@ -267,11 +252,11 @@ export class Body implements Droppable {
   /** Counts the memory of the body. Returns false if it was dropped for it. */
   #count(bytes: number): boolean {
     if (!this.#buffered) {
-      this.#buffered = this.#intake.budget.open(this.#connection, this);
+      const onDrop = () => this.#end("overloaded");
+      this.#buffered = this.#intake.budget.open(this.#connection, onDrop);
       this.#call.on("close", this.#onOver);
     }
-    this.#buffered.grow(bytes - this.#counted);
-    this.#counted = bytes;
+    this.#buffered.hold(bytes);
     return this.#ended === undefined;
   }
 
@@ -285,7 +270,6 @@ export class Body implements Droppable {
     if (this.#buffered) this.#call.off("close", this.#onOver);
     this.#buffered?.close();
     this.#buffered = undefined;
-    this.#counted = 0;
     this.#buffer.clear();
   }
 

@@ -9,23 +9,22 @@ import { intakeLimits } from "./intake-limits.ts";
  */
 export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
 
-/** A body that is told once if it is dropped. */
-export interface Droppable {
-  drop(): void;
-}
-
 /** One body's share of the budget. */
 export interface BufferedBytes {
-  /** Counts further bytes. If that exceeds the budget, something is dropped, perhaps this body. */
-  grow(bytes: number): void;
+  /**
+   * Counts the bytes that the body takes now. If that exceeds the budget, something is dropped,
+   * perhaps this body.
+   */
+  hold(bytes: number): void;
   /** Releases the body's bytes. */
   close(): void;
 }
 
 /** A body that counts, and what is known of it when something has to be dropped. */
-interface Buffered extends Droppable {
+interface Buffered {
   readonly connection: object;
   readonly weightAt: (atMs: number) => number;
+  readonly drop: () => void;
 }
 
 /** An answer, or a socket, whose client may leave bytes unread. */
@@ -105,31 +104,35 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
   }
 
   return {
-    /** Registers a body of a connection. If it is dropped to free memory, it counts no more. */
-    open(connection: object, body: Droppable): BufferedBytes {
+    /**
+     * Registers a body of a connection.
+     * @param onDrop called once if it is dropped to free memory; it then counts no more
+     */
+    open(connection: object, onDrop: () => void): BufferedBytes {
       const of = ofConnection(connection);
       const startedMs = performance.now();
       let own = 0;
+      const count = (bytes: number) => {
+        of.bytes += bytes - own;
+        inward += bytes - own;
+        own = bytes;
+      };
       const close = () => {
-        if (member.hasLeft) return;
+        count(0);
         member.leave();
-        of.bytes -= own;
-        inward -= own;
       };
       const member = bodies.add({
         connection,
         weightAt: (atMs) => own * (atMs - startedMs + 1),
         drop() {
           close();
-          body.drop();
+          onDrop();
         },
       });
       return {
-        grow(bytes) {
+        hold(bytes) {
           if (member.hasLeft) return;
-          own += bytes;
-          of.bytes += bytes;
-          inward += bytes;
+          count(bytes);
           if (of.bytes > maxOfConnection) makeRoomOf(connection, of);
           if (inward + outward > maxBytes) makeRoom();
         },

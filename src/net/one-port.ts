@@ -179,24 +179,12 @@ const maxHeaderListPairs = 128;
 /** Removes white space around values, as Node's HTTP/1.1 parser does. */
 function trimFields(headers: http2.IncomingHttpHeaders): void {
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value === "string") headers[name] = trimmed(value);
+    if (typeof value === "string") headers[name] = value.trim();
   }
 }
 
-function trimmed(text: string): string {
-  let from = 0;
-  let end = text.length;
-  while (from < end && isSpace(text.charCodeAt(from))) from += 1;
-  while (end > from && isSpace(text.charCodeAt(end - 1))) end -= 1;
-  return text.slice(from, end);
-}
-
 function isPadded(text: string): boolean {
-  return isSpace(text.charCodeAt(0)) || isSpace(text.charCodeAt(text.length - 1));
-}
-
-function isSpace(code: number): boolean {
-  return code === 0x20 || code === 0x09;
+  return text.trim().length < text.length;
 }
 
 const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;

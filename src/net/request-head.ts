@@ -70,9 +70,11 @@ export function emptyResponse(status: number, headers: HttpResponse["headers"] =
 }
 
 export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> {
-  readonly waitForTrailers: boolean;
+  readonly waitForTrailers?: boolean;
   /** The request's body is read beside the answer (HTTP/2). Else its rest is discarded. */
-  readonly readsOn: boolean;
+  readonly readsOn?: boolean;
+  /** Nothing follows. */
+  readonly endStream?: boolean;
 }
 
 /** @param isLast whether the connection is to be closed after an answer that begins now */
@@ -103,9 +105,7 @@ export function headOfHttp1(
     // Node's server enforces the time-out.
     receive: ({ maxBytes, slot }) => body.receive({ maxBytes, slot }),
     send({ status, headers, body: content, trailers }) {
-      if (!request.readableEnded) body.discard();
-      if (isLast()) response.shouldKeepAlive = false;
-      response.writeHead(status, headers);
+      if (!head.begin({ status, headers })) return;
       if (trailers) response.addTrailers(trailers);
       // Node writes a string together with the headers. As latin1, an ASCII text needs no encoding.
       if (typeof content !== "string") response.end(content);
@@ -157,21 +157,18 @@ export function headOfHttp2(
       stream.close(constants.NGHTTP2_CANCEL);
       return "gone";
     },
-    send({ status, headers: answerHeaders, body: content, trailers }) {
-      if (!stream.readableEnded) body.discard();
-      if (stream.closed || stream.destroyed) return;
+    send({ status, headers, body: content, trailers }) {
       const waitForTrailers = trailers !== undefined;
-      if (trailers) stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
       // gRPC clients read headers as trailers only if these headers end the stream.
       const endStream = content.length === 0 && !waitForTrailers;
-      stream.respond({ ":status": status, ...answerHeaders }, { waitForTrailers, endStream });
+      if (!head.begin({ status, headers, waitForTrailers, endStream })) return;
+      if (trailers) stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
       if (!endStream) stream.end(content);
-      stream.once("finish", () => endRequest(stream));
     },
-    begin({ status, headers: answerHeaders, waitForTrailers, readsOn }) {
+    begin({ status, headers, waitForTrailers = false, readsOn = false, endStream = false }) {
       if (!stream.readableEnded && !readsOn) body.discard();
       if (stream.closed || stream.destroyed) return undefined;
-      stream.respond({ ":status": status, ...answerHeaders }, { waitForTrailers });
+      stream.respond({ ":status": status, ...headers }, { waitForTrailers, endStream });
       if (!stream.readableEnded) {
         stream.once("finish", () => {
           body.discard();

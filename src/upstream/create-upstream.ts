@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
-import type { Droppable } from "../net/memory-budget.ts";
 import type { Permit } from "../ratelimit/bucket.ts";
 import { noReport } from "../report.ts";
 import type { Attributes } from "../telemetry/tracing/attributes.ts";
@@ -28,7 +27,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   // Failing reads never block a payment.
   const breakers = { money: breakerOf("money"), other: breakerOf("other") };
   const { budget, payoutEnds } = options;
-  const count = budget && ((answer: Droppable) => budget.open(connections, answer));
+  const count = budget && ((onDrop: () => void) => budget.open(connections, onDrop));
   const { pathname, hostname, port, protocol } = new URL(account.url);
   const basePath = pathname.replace(/(?<!\/)\/+$/, "");
   const server = {

@@ -2,7 +2,7 @@ import type { Dispatcher } from "undici";
 import { errorOfAbort } from "../errors.ts";
 import { GrowingBuffer } from "../net/growing-buffer.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import type { BufferedBytes, Droppable } from "../net/memory-budget.ts";
+import type { BufferedBytes } from "../net/memory-budget.ts";
 import { onePerTurn } from "../net/spread-over-turns.ts";
 import { startTimer } from "../net/timer.ts";
 
@@ -28,7 +28,7 @@ export interface ExchangeOptions {
   /** Longest the whole exchange may take, the answer's last byte included. */
   readonly timeoutMs: number;
   /** Registers the answer in the process's budget of memory, which may drop it. */
-  readonly count?: ((answer: Droppable) => BufferedBytes) | undefined;
+  readonly count?: ((onDrop: () => void) => BufferedBytes) | undefined;
   /** Once the request is written, only the time-out ends the exchange, not the signal. */
   readonly finishOnceSent: boolean;
   /** Called once, right before the request's first byte is written; if it throws, none is. */
@@ -68,7 +68,7 @@ export function exchange(
  * before it writes the request in the same turn of the event loop, and writes nothing if the call
  * throws. So this call separates "never sent" from "perhaps sent".
  */
-class Exchange implements Dispatcher.DispatchHandler, Droppable {
+class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   readonly #answer = Promise.withResolvers<HttpResponse | ExchangeFailure>();
   #controller: Dispatcher.DispatchController | undefined;
@@ -124,12 +124,11 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    const bytes = Math.max(chunk.length, intakeLimits.smallBytes);
-    this.#counted += bytes;
+    this.#counted += Math.max(chunk.length, intakeLimits.smallBytes);
     if (this.#counted > intakeLimits.answerBytes) this.#fail("tooLarge", undefined);
     if (this.#settled) return;
-    this.#buffered ??= this.#options.count?.(this);
-    this.#buffered?.grow(bytes);
+    this.#buffered ??= this.#options.count?.(() => this.#drop());
+    this.#buffered?.hold(this.#counted);
     if (!this.#settled) this.#body.append(chunk);
   }
 
@@ -149,7 +148,7 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   }
 
   /** Ends the exchange like a connection that was cut: the process holds too much. */
-  drop(): void {
+  #drop(): void {
     const cause = new Error("dropped: bodies and answers hold too much memory");
     this.#fail("connection", cause);
     this.#controller?.abort(cause);

@@ -8,24 +8,24 @@ test("beyond the budget the largest and oldest bodies are dropped, and no more t
   const budget = createMemoryBudget(800);
   const cut: string[] = [];
   // Each body has a connection of its own, which may take a quarter.
-  const open = (name: string) => budget.open({}, { drop: () => cut.push(name) });
+  const open = (name: string) => budget.open({}, () => cut.push(name));
   const slow = open("slow");
-  slow.grow(120);
+  slow.hold(120);
   nowMs = 10_000;
   const large = [open("large"), open("large"), open("large")];
-  for (const body of large) body.grow(200);
+  for (const body of large) body.hold(200);
   const small = open("small");
-  small.grow(80);
+  small.hold(80);
   assert.deepEqual(cut, []);
-  open("new").grow(20);
+  open("new").hold(20);
   assert.deepEqual(cut, ["slow"], "of 120 bytes, but ten seconds old");
   assert.equal(budget.bytes, 700);
 
   nowMs = 11_000;
-  open("newer").grow(150);
+  open("newer").hold(150);
   assert.deepEqual(cut, ["slow", "large"]);
   slow.close();
-  slow.grow(1_000);
+  slow.hold(1_000);
   assert.equal(budget.bytes, 650, "what was cut counts no more");
   for (const body of large) body.close();
   small.close();
@@ -36,11 +36,11 @@ test("one connection may take a quarter of the budget", () => {
   const budget = createMemoryBudget(800);
   const greedy = {};
   let cuts = 0;
-  const open = (connection: object) => budget.open(connection, { drop: () => cuts++ });
-  open({}).grow(200);
-  for (let n = 0; n < 4; n++) open(greedy).grow(50);
+  const open = (connection: object) => budget.open(connection, () => cuts++);
+  open({}).hold(200);
+  for (let n = 0; n < 4; n++) open(greedy).hold(50);
   assert.deepEqual([cuts, budget.bytes], [0, 400]);
-  open(greedy).grow(10);
+  open(greedy).hold(10);
   assert.deepEqual([cuts, budget.bytes], [1, 360], "until an eighth of its share is free");
 });
 
@@ -60,8 +60,8 @@ test("unread answers count against the same budget, and the largest side is cut"
   t.mock.timers.tick(500);
   assert.deepEqual(cut, [500], "350 bytes are less than seven eighths");
   let drops = 0;
-  for (let n = 0; n < 3; n++) budget.open({}, { drop: () => drops++ }).grow(150);
+  for (let n = 0; n < 3; n++) budget.open({}, () => drops++).hold(150);
   assert.equal(drops, 0, "350 and 450 bytes fit");
-  budget.open({}, { drop: () => drops++ }).grow(10);
+  budget.open({}, () => drops++).hold(10);
   assert.equal(drops, 1);
 });
