@@ -87,7 +87,6 @@ export function Footer({ links, status }: { links: Session["links"]; status: Sta
     ["GraphiQL", webAddress(links.graphiql)],
     ["Demo shop", webAddress(links.demo)],
     ["Sandbox's ledger", webAddress(links.ledger)],
-    ["Documentation", links.docs],
   ] as const;
   return (
     <footer class="foot">

@@ -19,8 +19,6 @@ export interface Session {
     /** The demo shop, and the emulator's own page, in sandbox mode. */
     readonly demo?: string | undefined;
     readonly ledger?: string | undefined;
-    /** On this listener. */
-    readonly docs?: string | undefined;
   };
   /** Whether events outlive this process. */
   readonly durable: boolean;

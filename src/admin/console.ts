@@ -33,7 +33,6 @@ import {
   read,
   readQuery,
 } from "./operator.ts";
-import { docsPath } from "./page.ts";
 
 export interface ConsoleOptions {
   readonly core: Core;
@@ -98,8 +97,7 @@ export function consoleRoutes(options: ConsoleOptions): Routes {
 
   function session({ operator: { accounts } }: AdminRequest): Session {
     const { authenticated, links } = options;
-    const { durable } = ledger;
-    return { accounts, authenticated, durable, reconciler, links: { ...links(), docs: docsPath } };
+    return { accounts, authenticated, durable: ledger.durable, reconciler, links: links() };
   }
 
   async function about({ operator, body }: AdminRequest) {

@@ -8,7 +8,6 @@ import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import type { expositionOf } from "../telemetry/metrics.ts";
 import { type AdminAnswer, type Operator, Refused, type Routes } from "./operator.ts";
-import { docsPage } from "./page.ts";
 
 export interface AdminOptions {
   /** All metrics, in the format that this `Accept` asks for. */
@@ -104,10 +103,8 @@ export function createAdminServer(options: AdminOptions): Server {
       case "/":
         // The page holds no data: it requests what it shows, as the operator.
         return options.page;
-      default: {
-        const page = docsPage(path);
-        return page === undefined ? notFound : { status: 200, body: page };
-      }
+      default:
+        return notFound;
     }
   }
 
