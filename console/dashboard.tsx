@@ -1,6 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
-import type { Calls, Session, Status } from "../src/admin/console-api.ts";
-import type { DeadLetterPage } from "../src/admin/dead-letter.ts";
+import type { Calls, DeadLetterPage, Session, Status } from "../src/admin/console-api.ts";
 import type { Client } from "./client.ts";
 import { DeadLetters } from "./dead-letters.tsx";
 import { Events } from "./events.tsx";

@@ -3,7 +3,7 @@ import type {
   DeadLetterDetails,
   DeadLetterPage,
   DeadLetterView,
-} from "../src/admin/dead-letter.ts";
+} from "../src/admin/console-api.ts";
 import { type Client, messageOf } from "./client.ts";
 import { Confirm } from "./confirm.tsx";
 import { bytesOf, momentOf, timeOf } from "./format.ts";

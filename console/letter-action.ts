@@ -1,4 +1,4 @@
-import type { DeadLetterView } from "../src/admin/dead-letter.ts";
+import type { DeadLetterView } from "../src/admin/console-api.ts";
 import { ApiError, type Client, messageOf } from "./client.ts";
 import { plural } from "./format.ts";
 

@@ -1,10 +1,11 @@
 import * as z from "zod";
-import { type KindName, kindNames } from "../model/kinds.ts";
+import { type KindName, kindNames, type Resource } from "../model/kinds.ts";
+
 /**
  * The JSON that the admin listener serves to the console's page at `/api/...`; the page's sources
  * import these types too. What is undefined is not sent. Times are milliseconds since the epoch.
  * Only that page and the command `story` may rely on them, since they change with it; scripts use
- * `/metrics` and `/dead-letters`.
+ * `/metrics` and `/dead-letters`, whose JSON is the last here.
  */
 
 /** `GET /api/session`: what the operator may see, and how the gateway is configured. */
@@ -250,6 +251,37 @@ export type SandboxResult =
       readonly upstreamCode?: string | undefined;
     }
   | { readonly kind: "unknown"; readonly message: string };
+
+/** A callback that was not understood, as operators see it: on the console and the command line. */
+export interface DeadLetterView {
+  readonly account: string;
+  readonly id: string;
+  readonly resource: Resource;
+  readonly reason: string;
+  /** RFC 3339. */
+  readonly receivedAt: string;
+  /** Length of the body; absent when the letter is locked. */
+  readonly bytes?: number;
+  /** The body was sealed with a password that is no longer accepted. */
+  readonly locked?: true;
+}
+
+/** A single dead letter. */
+export interface DeadLetterDetails extends DeadLetterView {
+  /** The body with secrets and card numbers masked; absent when it is not UTF-8 text, or locked. */
+  readonly text?: string | undefined;
+  /** The body as it was received, in base64: it may hold card data. Absent with `?raw=false`. */
+  readonly body?: string | undefined;
+}
+
+/** `GET /dead-letters`. */
+export interface DeadLetterPage {
+  readonly dead_letters: readonly DeadLetterView[];
+  /** Number of dead letters of the account. */
+  readonly total: number;
+  /** The `cursor` of the next page; absent on the last page. */
+  readonly next_cursor?: string | undefined;
+}
 
 /** Body of every response that is not 2xx. */
 export interface Refusal {

@@ -7,7 +7,7 @@ import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { Observations, Report } from "../report.ts";
 import { redact } from "../secrets/redact.ts";
-import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
+import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./console-api.ts";
 import {
   type AdminAnswer,
   type AdminRequest,

@@ -10,14 +10,12 @@ import type { expositionOf } from "../telemetry/metrics.ts";
 import { type AdminAnswer, type Operator, Refused, type Routes } from "./operator.ts";
 
 export interface AdminOptions {
-  /** All metrics, in the format that this `Accept` asks for. */
+  /** All metrics as they are now, in the format that this `Accept` asks for. */
   readonly exposition: (accept: string | undefined) => ReturnType<typeof expositionOf>;
   /** Why the gateway is not ready for traffic; empty when it is. */
   readonly notReady: () => readonly string[];
   /** Further facts that `/readyz` reports without changing its status; undefined for none. */
   readonly details: () => Readonly<Record<string, unknown>> | undefined;
-  /** Refreshes gauges right before they are read. */
-  readonly refresh: () => void | Promise<void>;
   /** The console's page. */
   readonly page: AdminAnswer;
   /** What only operators may ask for, at `/api` and `/dead-letters`. */
@@ -92,7 +90,6 @@ export function createAdminServer(options: AdminOptions): Server {
           : { status: 503, body: { status: "not ready", reasons, details } };
       }
       case "/metrics": {
-        await options.refresh();
         const { contentType, text } = await options.exposition(request.headers.accept);
         return {
           status: 200,

@@ -82,7 +82,6 @@ export function createAdminListener(
   };
   return createAdminServer({
     ...{ notReady, intake, routes },
-    exposition: (accept) => expositionOf(metrics.registry, accept),
     details() {
       const redis = stores.redisHealth?.();
       const refused = activities.refused();
@@ -97,10 +96,11 @@ export function createAdminListener(
     counts: { maxConnections, maxConnectionsPerAddress },
     misdirection: createHostGuard(config, config.adminAddress),
     onCut: (limit) => report("cut", { listener: "admin", limit }),
-    refresh() {
+    async exposition(accept) {
       const redis = stores.redisHealth?.();
       const { admission } = options;
-      return refresh({ notReady, admission, tlsFiles, accounts, ledger, redis });
+      await refresh({ notReady, admission, tlsFiles, accounts, ledger, redis });
+      return expositionOf(metrics.registry, accept);
     },
   });
 }

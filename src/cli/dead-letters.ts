@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
+import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "../admin/console-api.ts";
 import type { Environment } from "../config/environment.ts";
 import {
   type AdminOptions,

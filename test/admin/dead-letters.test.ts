@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { DeadLetterDetails, DeadLetterPage } from "../../src/admin/dead-letter.ts";
+import type { DeadLetterDetails, DeadLetterPage } from "../../src/admin/console-api.ts";
 import { deadLetterRoutes } from "../../src/admin/dead-letters.ts";
 import { Refused } from "../../src/admin/operator.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";

@@ -15,7 +15,6 @@ async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise
     exposition: async () => ({ contentType: "text/plain", text: "" }),
     notReady: () => [],
     details: () => undefined,
-    refresh: () => {},
     page: { status: 200, body: "" },
     operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
     routes: { "GET /dead-letters": async () => ({ status: 200, body: {} }) },
