@@ -299,24 +299,15 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
     leased.leaseMs = Math.min(leased.leaseMs, nowMs - startedMs);
   };
   for (const call of record?.calls ?? []) {
-    if (!waitsForProcess(call, nowMs)) continue;
+    // By a clock that was set back since it began, nobody looks at it before the clock catches up.
+    const isWaiting = call.state === "running" || Number(call.startedAt) > nowMs;
+    if (call.needsOperator || !isWaiting) continue;
     end(call);
     call.dueMs = nowMs;
     indexDue(change, draft, call);
   }
   const key = keyDraft?.value as KeyRecord | undefined;
   if (key?.state === "running") end(key);
-}
-
-/**
- * Whether nobody looks at a call before its lease is over, or, by a clock that was set back since it
- * began, before the clock catches up.
- */
-export function waitsForProcess(
-  { state, startedAt, needsOperator }: OpenCall,
-  nowMs: number,
-): boolean {
-  return !needsOperator && (state === "running" || Number(startedAt) > nowMs);
 }
 
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */

@@ -45,7 +45,8 @@ export interface EntryOptions {
  * it is about: it lacks an external_id, or all of payment_id, id and transaction_id.
  */
 export function paymentEntry(payment: Payment, options: EntryOptions): Entry | undefined {
-  const { details } = payment;
+  const { details, externalId } = payment;
+  const { paymentId, transactionId, operationId, statusCode, amount, currency } = details ?? {};
   const operation = operationName(payment, options.operation);
   const given = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
   const isKnown = !isStatusUnknown(payment);
@@ -54,17 +55,10 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
   const mayBeShort = given === "" && isKnown && !payment.actionRequired && !payment.action?.value;
   const status = mayBeShort && payment.isSuccess ? "success" : given;
   return entry(options, {
-    kind: EventKind.PAYMENT,
-    externalId: payment.externalId || options.externalId,
-    subjectId: details?.paymentId || payment.id || details?.transactionId,
-    operation,
-    operationId: details?.operationId ?? "",
-    status,
-    statusCode: details?.statusCode ?? "",
+    ...{ kind: EventKind.PAYMENT, externalId, operation, operationId, status, statusCode },
+    subjectId: paymentId || payment.id || transactionId,
     rank: !isKnown ? -1 : status === "pending" ? 1 : rankOfEnd(status),
-    fiscalization: fiscalizationOf(payment),
-    amount: details?.amount,
-    currency: details?.currency,
+    ...{ fiscalization: fiscalizationOf(payment), amount, currency },
     resource: { case: "payment", value: payment },
   });
 }
@@ -74,21 +68,14 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
  * The set of statuses is open: those that do not end it are intermediate, except `init`.
  */
 export function payoutEntry(payout: Payout, options: EntryOptions): Entry | undefined {
+  const { externalId, transactionId: subjectId, statusCode, currency } = payout;
   const given = payout.status?.toLowerCase() ?? "";
   // Where `success` or `failure`, which the log takes for final, is no end, rename it.
   const status = endOf(payout) ?? (rankOfEnd(given) === 2 ? `step:${given}` : given);
   return entry(options, {
-    kind: EventKind.PAYOUT,
-    externalId: payout.externalId || options.externalId,
-    subjectId: payout.transactionId,
-    operation: "payout",
-    operationId: "",
-    status,
-    statusCode: payout.statusCode ?? "",
+    ...{ kind: EventKind.PAYOUT, externalId, subjectId, operation: "payout", status, statusCode },
     rank: status === "" || status === "init" ? 0 : rankOfEnd(status) || 1,
-    fiscalization: [],
-    amount: payout.originalAmount,
-    currency: payout.currency,
+    ...{ amount: payout.originalAmount, currency },
     resource: { case: "payout", value: payout },
   });
 }
@@ -115,23 +102,20 @@ export function successEntry(
   return told;
 }
 
+type Text = "externalId" | "subjectId" | "operationId" | "statusCode" | "amount" | "currency";
+
 interface ReadResource
-  extends Pick<Entry, "kind" | "operation" | "operationId" | "status" | "rank"> {
-  readonly externalId: string | undefined;
-  readonly subjectId: string | undefined;
-  readonly statusCode: string;
-  readonly fiscalization: readonly string[];
-  readonly amount: string | undefined;
-  readonly currency: string | undefined;
+  extends Pick<Entry, "kind" | "operation" | "status" | "rank">,
+    Readonly<Partial<Record<Text, string | undefined>>> {
+  readonly fiscalization?: readonly string[];
   readonly resource: { case: "payment"; value: Payment } | { case: "payout"; value: Payout };
 }
 
 function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
   const { source, raw, call } = options;
-  const unread = unreadFieldsOf(read.resource.value);
-  const { unrecognized } = read.resource.value;
-  const { kind, externalId, subjectId = "", operation, status, statusCode, rank } = read;
-  const { amount = "" } = read;
+  const externalId = read.externalId || options.externalId;
+  const { kind, subjectId = "", operation, status, statusCode = "", rank, resource } = read;
+  const { amount = "", currency = "", fiscalization = [] } = read;
   const attempt = options.attempt ?? (subjectId === "" ? call : undefined);
   // That a payment is held must be kept under its name: its callback does not say so.
   const isEnd = rank === 2 && !(status === "success" && options.held);
@@ -142,18 +126,19 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
     ...(subjectId && subjectFields[kind](subjectId)),
     source,
     final: rank === 2 && !isUnknownOperation(operation),
-    resource: read.resource,
+    resource,
   });
   const operationId = read.operationId || (attempt ?? "");
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
-  identity.push(...read.fiscalization);
+  identity.push(...fiscalization);
   // Other words, other events: each names its field, so that none passes for a known value.
-  for (const { field, value } of unrecognized) {
+  for (const { field, value } of resource.value.unrecognized) {
     if (identityPaths.has(field)) identity.push(`${field}=${value.toLowerCase()}`);
   }
   // Two bodies that differ in unread fields must not count as the same event.
-  if (bytes && unread.some((path) => identityPaths.has(path))) identity.push(bytes);
+  const isUnread = unreadFieldsOf(resource.value).some((path) => identityPaths.has(path));
+  if (bytes && isUnread) identity.push(bytes);
   return {
     event,
     kind,
@@ -163,13 +148,13 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
     subjectId: boundedId(subjectId),
     operation,
     operationId: boundedId(operationId),
-    isAttempt: read.operationId === "" && attempt !== undefined,
+    isAttempt: !read.operationId && attempt !== undefined,
     rank,
     status: boundedId(status),
     statusCode: boundedId(statusCode),
     amount: amount.length <= maxDecimalChars ? amount : "",
-    currency: boundedId(read.currency ?? ""),
-    words: wordsOf(read.resource.value),
+    currency: boundedId(currency),
+    words: wordsOf(resource.value),
     held: options.held,
     call,
     digest: bytes,

@@ -22,7 +22,6 @@ import {
   keptBeyondMs,
   lookedAt,
   pendingFrom,
-  waitsForProcess,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import { DeadLetters, type LettersBound } from "./dead-letters.ts";
@@ -407,17 +406,16 @@ export class Ledger {
    * process that began them is gone.
    */
   async endLeases(account: string): Promise<void> {
-    const { kernel } = this.#account(account);
-    const found = await kernel.range([dueIndex], { limit: Number.MAX_SAFE_INTEGER });
+    // Most calls are pending: a step on each would keep a gateway from its start for minutes.
+    const range = { max: pendingFrom - 1, limit: Number.MAX_SAFE_INTEGER };
+    const calls = await this.#callsIn(account, dueIndex, range);
     // Many at once, since each alone would wait for a sync of the disk; few enough to be answered in
     // time.
-    for (let at = 0; at < found.length; at += leasesAtOnce) {
-      const calls = await this.#callsOf(account, dueIndex, found.slice(at, at + leasesAtOnce));
-      // Most calls are pending: a step on each would keep a gateway from its start for minutes.
-      const leased = calls.filter((intent) => waitsForProcess(intent, kernel.nowMs()));
-      await Promise.all(
-        leased.map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver)),
-      );
+    for (let at = 0; at < calls.length; at += leasesAtOnce) {
+      const steps = calls
+        .slice(at, at + leasesAtOnce)
+        .map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver));
+      await Promise.all(steps);
     }
   }
 
