@@ -102,29 +102,11 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
     else this.#overflowed = true;
   }
 
-  fail(error: Error): void {
+  fail(given: Error): void {
     if (this.#ended) return;
-    // The live delivery has lost its own place in the log. This reader may have another one.
-    if (isOutOfRange(error)) void this.#failByPosition();
-    else this.#fail(error);
-  }
-
-  /** Ends the reader: OUT_OF_RANGE if its position is lost too, else so that it can resume there. */
-  async #failByPosition(): Promise<void> {
-    const position = this.#position;
-    try {
-      if (position !== "") {
-        const { bounds } = await this.#log.page(this.#topic, position, 1);
-        assertReadable(position, bounds);
-      }
-      this.#fail(interrupted());
-    } catch (error) {
-      this.#fail(error as Error);
-    }
-  }
-
-  #fail(error: Error): void {
-    if (this.#ended) return;
+    // The live delivery has lost its own place in the log: who comes back with its cursor hears
+    // whether that is lost too.
+    const error = isOutOfRange(given) ? interrupted() : given;
     this.#failure = error;
     this.#end();
     this.#options.onFail?.(error);
