@@ -117,7 +117,7 @@ export class LedgerAccount {
       // The store has just said what this rests on, at one instant, and there is nothing to store.
       if (change.isRead && foundMs !== undefined) return { result, events: [], nowMs: foundMs };
       const commit = this.#commitOf(change);
-      const committed = await this.#commit(change, commit, keys);
+      const committed = await this.#commit(commit, keys);
       if (committed.kind === "conflict") {
         for (const found of committed.records) this.#cache.found(found);
         foundMs = committed.nowMs;
@@ -170,11 +170,7 @@ export class LedgerAccount {
     this.#options.report?.("locked", { account: this.#name, what });
   }
 
-  async #commit(change: Change, commit: Commit, keys: readonly string[]): Promise<Committed> {
-    for (const [n, { bytes }] of commit.events.entries()) {
-      const added = change.events[n];
-      if (added) this.#underWay.set(bytes, added.event);
-    }
+  async #commit(commit: Commit, keys: readonly string[]): Promise<Committed> {
     try {
       return await this.kernel.commit(commit);
     } catch (error) {
@@ -190,7 +186,9 @@ export class LedgerAccount {
     const { token, indexes, isRead, trace } = change;
     const events = change.events.map(({ topic, event }): NewEvent => {
       rememberTrace(event, trace);
-      return { topic, bytes: writeEvent(this.keyring?.events, event, trace) };
+      const added = { topic, bytes: writeEvent(this.keyring?.events, event, trace) };
+      this.#underWay.set(added.bytes, event);
+      return added;
     });
     const records = change.drafts.map((draft): RecordChange => {
       const { key, was, expected, flags, keepMs, isPinned } = draft;

@@ -53,6 +53,7 @@ import { activeTrace, eventFacts, type Observers, observed } from "./observed.ts
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import {
   keyRecordKey,
+  newRecord,
   ofRecordKey,
   type PaymentRecord,
   passOver,
@@ -431,7 +432,8 @@ export class Ledger {
 
   /** Ends all reads. A closed ledger accepts nothing more. */
   async close(): Promise<void> {
-    const error = closedError();
+    const details = { reason: "LOG_CLOSED" } as const;
+    const error = new GatewayError("UNAVAILABLE", "the event log is closed", details);
     for (const account of this.#accounts.values()) account.close(error);
     await this.#options.kernel.close(error);
   }
@@ -472,12 +474,15 @@ export class Ledger {
     return calls;
   }
 
-  /** A step on the record of a payment or payout, and on that of a key if one is given. */
+  /**
+   * A step on the record of a payment or payout, and on that of a key if one is given.
+   * @param by what settles calls. Default: an event that a look asked for before, or any other
+   */
   async #stepOf<T>(
     account: string,
     about: Pick<Intent, "kind" | "externalId">,
     decide: (change: Change, draft: Draft, keyDraft: Draft | undefined) => T,
-    { keyDigest = "", by }: StepOptions = {},
+    { keyDigest = "", by }: { keyDigest?: string | undefined; by?: SettledBy | undefined } = {},
   ) {
     const keys = [recordKey(about.kind, about.externalId)];
     if (keyDigest !== "") keys.push(keyRecordKey(keyDigest));
@@ -488,10 +493,9 @@ export class Ledger {
       const [draft, keyDraft] = change.drafts as readonly [Draft, Draft?];
       change.trace = trace;
       const result = decide(change, draft, keyDraft);
-      for (const draft of change.drafts) {
-        if (isOfPayment(draft.value) && !change.isRead) list(change, draft);
-        this.#keep(draft);
-      }
+      if (keyDraft) keyDraft.keepMs = keyRetentionMs;
+      if (draft.value && !change.isRead) list(change, draft);
+      this.#keep(draft);
       settled = change.settled;
       return result;
     });
@@ -514,14 +518,9 @@ export class Ledger {
   /** Called with each call that an event or a look settles here, as it was. */
   protected onSettled(_account: string, _settled: Intent): void {}
 
-  /**
-   * Says how long a record is kept: that of a key for a day, that of a payment or payout longer, and
-   * still longer if it has had calls.
-   */
+  /** Says how long the record of a payment or payout is kept: still longer if it has had calls. */
   #keep(draft: Draft): void {
-    draft.keepMs ||= keyRetentionMs;
-    if (!isOfPayment(draft.value)) return;
-    const { calls, marks, over } = draft.value;
+    const { calls, marks, over } = (draft.value as PaymentRecord | undefined) ?? newRecord();
     const callsMs = this.#options.giveUpMs + keptBeyondMs;
     const hadCalls = calls.length + marks.length + over.length > 0;
     draft.keepMs = Math.max(keptFor(this.#options), hadCalls ? callsMs : 0);
@@ -543,17 +542,6 @@ export class Ledger {
 /** How many calls have their leases ended at a time. */
 const leasesAtOnce = 500;
 
-interface StepOptions {
-  readonly keyDigest?: string | undefined;
-  /** What settles calls. Default: an event that a look asked for before, or any other. */
-  readonly by?: SettledBy | undefined;
-}
-
-/** Whether a record is of a payment or payout, not of an `Idempotency-Key`. */
-function isOfPayment(value: unknown): value is PaymentRecord {
-  return (value as Partial<PaymentRecord> | undefined)?.calls !== undefined;
-}
-
 /**
  * Tokens of commits, of letters and digits: nobody can guess one, so no text from outside contains
  * it.
@@ -562,10 +550,6 @@ function createTokens(): () => string {
   const process = randomBytes(9).toString("hex");
   let count = 0;
   return () => `${process}${(count++).toString(36)}`;
-}
-
-function closedError(): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the event log is closed", { reason: "LOG_CLOSED" });
 }
 
 /** A callback that a look asked for arrives like any other event. */

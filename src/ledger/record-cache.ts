@@ -17,14 +17,14 @@ export class RecordCache {
   /** The store has it like this. */
   found({ key, version, text, flags }: Found): void {
     const known = this.#records.get(key);
-    const all = known?.version === version ? merged(known.flags, flags) : flags;
-    this.#set(key, { version, text, flags: all });
+    const all = known?.version === version ? [...known.flags, ...flags] : flags;
+    this.#set(key, { version, text, flags: new Map(all) });
   }
 
-  /** This process wrote it, deciding on what was. */
+  /** This process wrote it. Flags that were set before are asked of the store again. */
   wrote({ key, was, flags }: Draft, version: Version, text: string): void {
     if (text === "") this.forget(key);
-    else this.#set(key, { version, text, flags: merged(was.flags, flags) });
+    else this.#set(key, { version, text, flags: flags.size > 0 ? flags : was.flags });
   }
 
   forget(key: string): void {
@@ -47,18 +47,7 @@ export class RecordCache {
 
 /** About 12 MiB for each account: some 15,000 records. */
 const maxCharacters = 12 * 1024 * 1024;
-/** More flags than this are asked of the store again. */
-const maxFlags = 64;
 
 function sizeOf({ text, flags }: Supposed): number {
   return text.length + flags.size * 64 + 200;
-}
-
-function merged(
-  before: ReadonlyMap<string, string>,
-  flags: ReadonlyMap<string, string>,
-): ReadonlyMap<string, string> {
-  if (before.size === 0) return flags;
-  if (flags.size === 0) return before;
-  return before.size + flags.size > maxFlags ? flags : new Map([...before, ...flags]);
 }

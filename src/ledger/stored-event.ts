@@ -16,13 +16,13 @@ export function writeEvent(seal: Seal | undefined, event: Event, traceparent?: s
     ? splitSecrets(EventSchema, event)
     : { open: event, secrets: undefined };
   const message = toBinary(EventSchema, without);
+  const field = (no: number) => new BinaryWriter().tag(no, WireType.LengthDelimited);
   const open = traceparent
-    ? joined([message, traceOnWire(traceparent)])
+    ? joined([message, field(traceField).string(traceparent).finish()])
     : Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   if (!secrets || !seal) return open;
   const sealed = seal.close(toBinary(EventSchema, secrets), open);
-  const field = new BinaryWriter().tag(sealedField, WireType.LengthDelimited).bytes(sealed);
-  return joined([field.finish(), open]);
+  return joined([field(sealedField).bytes(sealed).finish(), open]);
 }
 
 /** @returns `locked` if its secret fields could not be decrypted, and are absent */
@@ -48,10 +48,6 @@ const sealedField = 19_000;
 
 /** Far above the numbers of the message's own fields. */
 export const traceField = 15_000;
-
-function traceOnWire(traceparent: string): Uint8Array {
-  return new BinaryWriter().tag(traceField, WireType.LengthDelimited).string(traceparent).finish();
-}
 
 /** Moves the trace out of the message's unknown fields, so that it is no part of the event. */
 function withTrace(event: Event): Event {

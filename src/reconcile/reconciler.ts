@@ -62,7 +62,10 @@ async function reconcile(
   stop: AbortSignal,
 ): Promise<void> {
   const { ledger, afterMs, giveUpMs, timeoutMs } = options;
-  const { report = noReport, tracing = noTracing, sleep = sleepByTimer } = options;
+  const { report = noReport, tracing = noTracing } = options;
+  const byTimer = (ms: number, signal: AbortSignal) =>
+    delay(ms, undefined, { signal, ref: false }).catch(() => {});
+  const { sleep = byTimer } = options;
   const { upstream, bucket } = ofAccount(options.accounts, account);
   const tickMs = Math.min(1_000, Math.max(afterMs / 4, 20));
   /**
@@ -202,10 +205,6 @@ async function reconcile(
       by: probed.lookupMethod,
     });
   }
-}
-
-async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal, ref: false }).catch(() => {});
 }
 
 /** How many due intents are fetched at a time. */
