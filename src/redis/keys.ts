@@ -24,7 +24,7 @@ export function accountKeys(prefix: string, account: string) {
     index: (name: string) => `${base}:index:${name}`,
     /** The holder of a lease: string. */
     lease: (name: string) => `${base}:lease:${name}`,
-    /** Never written: see probe.lua. */
+    /** Never written: see touch-log.lua. */
     probe: `${base}:probe`,
     /** Channel on which the id of each stored event is published, to wake readers of `events`. */
     wakeUp: `${base}:wake-up`,

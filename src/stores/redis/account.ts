@@ -226,14 +226,15 @@ export class RedisAccount implements AccountKernel {
       ...{ wakeUps, channel: keys.wakeUp, onState, listener },
     });
     this.#feed = feed;
-    await feed.started;
+    await feed.start();
     return () => feed.end();
   }
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
     const { min = -Infinity, max = Infinity, limit, newestFirst } = options;
     const on = indexes.map(this.#options.keys.index);
-    const args = [`${min}`, `${max}`, `${limit}`, newestFirst ? "1" : "0"];
+    const [from, to, ...order] = newestFirst ? [max, min, "REV"] : [min, max];
+    const args = [`${from}`, `${to}`, "BYSCORE", ...order, "LIMIT", "0", `${limit}`, "WITHSCORES"];
     const found = pairs((await this.#ask("run", scripts.readIndexes, on, args)) as string[]);
     return merged(
       found.map(([member, score]) => ({ member, score: Number(score) })),
@@ -267,7 +268,8 @@ export class RedisAccount implements AccountKernel {
   /** @throws GatewayError UNAVAILABLE unless a commit would count now, held by enough servers too */
   async probe(): Promise<void> {
     const { writer, keys } = this.#options;
-    await writer.run(scripts.probe, [keys.log, keys.events, keys.probe], [newEpoch()]);
+    const on = [keys.log, keys.events, keys.probe];
+    await writer.run(scripts.touchLog, on, [newEpoch(), "probe"]);
   }
 
   end(error: Error): void {
@@ -350,7 +352,6 @@ const scripts = {
   readIndexes: loadScript(file("read-indexes")),
   dropExpired: loadScript(file("drop-expired")),
   touchLog: onLog("touch-log"),
-  probe: onLog("probe"),
   lease: loadScript(file("lease")),
 };
 

@@ -41,8 +41,6 @@ const lookForStoreMs = 250;
  * the log is lost, the listener gets an error.
  */
 export class RedisFeed {
-  /** Resolves once the feed has its place: everything appended later is delivered. */
-  readonly started: Promise<void>;
   readonly #options: FeedOptions;
   #place: Cursor = "";
   /** The last stored event as of the latest read. It is after `#place` while it may not be shown. */
@@ -54,13 +52,11 @@ export class RedisFeed {
 
   constructor(options: FeedOptions) {
     this.#options = options;
-    this.started = this.#start();
-    this.started.catch(() => {});
   }
 
   /**
-   * Everything up to here was delivered and is not delivered again; empty until `started` resolves,
-   * and once the feed has ended.
+   * Everything up to here was delivered and is not delivered again; empty until the feed has its
+   * place, and once it has ended.
    */
   get place(): Cursor {
     return this.#ended ? "" : this.#place;
@@ -80,7 +76,8 @@ export class RedisFeed {
     this.#options.wakeUps.unlisten(this.#options.channel);
   }
 
-  async #start(): Promise<void> {
+  /** Resolves once the feed has its place: everything appended later is delivered. */
+  async start(): Promise<void> {
     try {
       this.#place = (await this.#options.read(undefined, 0)).bounds.tail;
     } catch (error) {

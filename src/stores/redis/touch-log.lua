@@ -1,10 +1,16 @@
--- Writes the tail of the log again, so that a WAIT after it covers all earlier writes.
+-- Writes the tail of the log again, so that a WAIT after it covers all earlier writes. As a probe it
+-- changes nothing, and fails if nothing can be committed now: the log has another layout, the server is
+-- a replica, is full or cannot save, or its keys are being moved to another server.
 --
--- KEYS[1] log   KEYS[2] events
--- ARGV[1] epoch for the log, if it does not exist yet
+-- KEYS[1] log   KEYS[2] events   KEYS[3] of a probe: a key that is never there
+-- ARGV[1] epoch for the log, if it does not exist yet   ARGV[2] 'probe' for one
 --
 -- Returns { epoch, id of the last event }
 
 local head = open(KEYS[1], KEYS[2], ARGV[1])
-redis.call('HSET', KEYS[1], 'tail', head.tail)
+if ARGV[2] then
+  redis.call('SET', KEYS[3], '', 'XX')
+else
+  redis.call('HSET', KEYS[1], 'tail', head.tail)
+end
 return { head.epoch, head.tail }

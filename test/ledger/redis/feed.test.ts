@@ -34,7 +34,7 @@ async function startFeed(t: TestContext, read: (after?: Cursor) => Promise<Store
     onState: () => {},
   });
   t.after(() => feed.end());
-  await feed.started;
+  await feed.start();
   const settled = async () => {
     for (let i = 0; i < 10; i++) await turn();
   };
