@@ -2,8 +2,8 @@ import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { storeAway } from "../../redis/ask.ts";
 import { RedisTimeout, within } from "../../redis/deadline.ts";
-import { reasonOf, StoreRefused } from "./errors.ts";
-import type { Opened, Reply, Request, ThreadData } from "./worker.ts";
+import { StoreRefused } from "./errors.ts";
+import type { Reply, Request, ThreadData } from "./worker.ts";
 
 export interface StoreThreadOptions {
   readonly directory: string;
@@ -70,27 +70,24 @@ export class StoreThread {
   async start(): Promise<void> {
     const { directory, synchronous = "FULL", startWorker = startThread } = this.#options;
     const worker = startWorker({ directory, synchronous });
-    const opened = Promise.withResolvers<Opened>();
+    const opened = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<void>();
     this.#ended = ended.promise;
-    let reason = "its thread ended";
-    worker.on("message", (message: Opened | readonly Reply[]) => {
-      if ("length" in message) this.#settle(message);
-      else opened.resolve(message);
+    let failure = new Error("its thread ended");
+    worker.on("message", (replies: readonly Reply[]) => {
+      opened.resolve();
+      this.#settle(replies);
     });
-    worker.on("error", (error) => {
-      reason = reasonOf(error);
+    worker.on("error", (error: Error) => {
+      // Between threads an error keeps its name, not its class.
+      failure = error.name === "StoreRefused" ? new StoreRefused(error.message) : error;
     });
     worker.once("exit", () => {
       ended.resolve();
-      opened.reject(new Error(reason));
-      this.#onExit(worker, reason);
+      opened.reject(failure);
+      this.#onExit(worker, failure.message);
     });
-    const first = await opened.promise;
-    if ("refused" in first) {
-      await ended.promise;
-      throw new StoreRefused(first.refused);
-    }
+    await opened.promise;
     this.#worker = worker;
     // It was closed while a thread that had failed was started again.
     if (this.#closing) worker.postMessage("close");
@@ -136,18 +133,8 @@ export class StoreThread {
   }
 
   #send(): void {
-    const requests = this.#outbox;
-    if (requests.length === 0) return;
+    if (this.#outbox.length > 0) this.#worker?.postMessage(this.#outbox);
     this.#outbox = [];
-    try {
-      this.#worker?.postMessage(requests);
-    } catch (error) {
-      const failure = storeFailed(`not sent to its thread: ${reasonOf(error)}`);
-      for (const { id } of requests) {
-        this.#waiting.get(id)?.reject(failure);
-        this.#waiting.delete(id);
-      }
-    }
   }
 
   /** Ends the thread after all pending operations. */

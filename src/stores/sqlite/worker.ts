@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
-import { type OpenDatabase, openDirectory } from "./directory.ts";
-import { reasonOf, StoreRefused } from "./errors.ts";
+import { openDirectory } from "./directory.ts";
+import { reasonOf } from "./errors.ts";
 
 export interface Operations {
   /** These change nothing in the database, but may add the account that they are about. */
@@ -33,9 +33,6 @@ export interface ThreadData {
   /** OFF only in tests that show what FULL protects from. */
   readonly synchronous: "FULL" | "OFF";
 }
-
-/** The thread's first message, once; every later one is a list of replies. */
-export type Opened = { readonly opened: true } | { readonly refused: string };
 
 /** A transaction with so many requests takes no more. */
 const maxAtOnce = 1_000;
@@ -94,22 +91,17 @@ export function createWorker(
   return work;
 }
 
-/** Opens the directory, says so by its port, and does what comes until it is to close. */
+/**
+ * Opens the directory, and does what comes by the port until it is to close. The first list of replies
+ * is empty: it says that the directory is open.
+ * @throws StoreRefused
+ */
 export function serve(
   port: MessagePort,
   { directory, synchronous }: ThreadData,
   operationsOn: (database: DatabaseSync) => Operations,
 ): void {
-  let opened: OpenDatabase;
-  try {
-    opened = openDirectory(directory, synchronous);
-  } catch (error) {
-    if (!(error instanceof StoreRefused)) throw error;
-    port.postMessage({ refused: error.message } satisfies Opened);
-    port.close();
-    return;
-  }
-  const { database, assertInPlace, close } = opened;
+  const { database, assertInPlace, close } = openDirectory(directory, synchronous);
   const work = createWorker(database, operationsOn(database), assertInPlace);
   port.on("message", (message: readonly Request[] | "close") => {
     // With these requests go those that arrived while the last transaction was written.
@@ -124,5 +116,5 @@ export function serve(
     close();
     port.close();
   });
-  port.postMessage({ opened: true } satisfies Opened);
+  port.postMessage([]);
 }

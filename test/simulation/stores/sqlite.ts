@@ -11,7 +11,7 @@ import { createSqliteKernel } from "../../../src/stores/sqlite/kernel.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
-import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/worker.ts";
+import type { Operations, Reply, Request } from "../../../src/stores/sqlite/worker.ts";
 import { createWorker } from "../../../src/stores/sqlite/worker.ts";
 import { overridden } from "../../overridden.ts";
 import { accounts, keyringOf } from "../merchant.ts";
@@ -242,7 +242,7 @@ class SimulatedThread extends EventEmitter {
       // Ends what the dead process waits for: it may hold turns of pages, which all processes share.
       this.emit("exit");
     });
-    this.#tell({ opened: true } satisfies Opened, options.network.latencyMs());
+    this.#tell([], options.network.latencyMs());
   }
 
   /** Whether writes wait, even if their callers have left. */
@@ -298,7 +298,7 @@ class SimulatedThread extends EventEmitter {
     });
   }
 
-  #tell(message: Opened | Reply[], inMs = 0): void {
+  #tell(message: Reply[], inMs = 0): void {
     const { scheduler } = this.#options;
     scheduler.after(inMs, () => this.emit("message", message), this.#process);
   }

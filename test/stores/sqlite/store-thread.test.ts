@@ -91,17 +91,6 @@ describe("the store's thread", () => {
     }
   });
 
-  it("rejects what cannot be sent to the thread, and goes on", async (t) => {
-    const { thread, run } = await open(t);
-    await assert.rejects(
-      run("add", () => {}),
-      isAway(/not sent to its thread/),
-    );
-    while (thread.trouble !== undefined) await delay(20);
-    await run("add", "a");
-    assert.deepEqual(await run("all"), ["a"]);
-  });
-
   it("is not taken to work because it can still be read", async (t) => {
     const { thread, run, states } = await open(t);
     await run("refuseWrites", true);
