@@ -9,6 +9,7 @@ import {
   GraphQLError,
   type GraphQLField,
   GraphQLIncludeDirective,
+  type GraphQLLeafType,
   type GraphQLObjectType,
   type GraphQLOutputType,
   type GraphQLResolveInfo,
@@ -28,7 +29,6 @@ import {
   responsePathAsArray,
   type SelectionNode,
   type SelectionSetNode,
-  typeFromAST,
   type VariableValues,
   visit,
 } from "graphql";
@@ -64,8 +64,8 @@ export function compileOperation(
     if (!plan) {
       // The others may be secret, and are not kept.
       const kept = Object.fromEntries(switches.map((name) => [name, coerced[name]]));
-      const compiler = new Compiler(schema, document, { sources: {}, coerced: kept }, onFields);
-      plan = compiler.fieldsOf([operation.selectionSet], type as GraphQLObjectType);
+      const fieldsOf = compiler(schema, document, { sources: {}, coerced: kept }, onFields);
+      plan = fieldsOf([operation.selectionSet], type as GraphQLObjectType);
       plans.set(key, plan);
       // Its key and what it keeps of the variables take memory as well.
       onFields(1 + switches.length);
@@ -146,137 +146,114 @@ interface FieldPlan {
   readonly complete: Complete;
 }
 
-class Compiler {
-  readonly #schema: GraphQLSchema;
-  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** The values on which directives depend. */
-  readonly #values: VariableValues;
-  readonly #onFields: (count: number) => void;
+/** Finds the fields that selections ask of objects of a type, in the order of the result. */
+type FieldsOf = (selections: readonly SelectionSetNode[], type: GraphQLObjectType) => FieldPlan[];
 
-  constructor(
-    schema: GraphQLSchema,
-    document: DocumentNode,
-    values: VariableValues,
-    onFields: (count: number) => void,
-  ) {
-    this.#schema = schema;
-    this.#fragments = fragmentsOf(document);
-    this.#values = values;
-    this.#onFields = onFields;
-  }
+/** @param values those on which directives depend */
+function compiler(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  values: VariableValues,
+  onFields: (count: number) => void,
+): FieldsOf {
+  const fragments = fragmentsOf(document);
 
-  /** The fields that the selections ask of objects of a type, in the order of the result. */
-  fieldsOf(selections: readonly SelectionSetNode[], type: GraphQLObjectType): FieldPlan[] {
+  const fieldsOf: FieldsOf = (selections, type) => {
     const grouped = new Map<string, FieldNode[]>();
     const spread = new Set<string>();
-    for (const selection of selections) this.#collect(selection, type, grouped, spread);
-    this.#onFields(grouped.size);
-    return [...grouped].flatMap(([key, nodes]) => this.#field(key, nodes, type) ?? []);
-  }
-
-  #collect(
-    { selections }: SelectionSetNode,
-    type: GraphQLObjectType,
-    grouped: Map<string, FieldNode[]>,
-    spread: Set<string>,
-  ): void {
-    for (const selection of selections) {
-      if (!this.#isIncluded(selection)) continue;
-      if (selection.kind === Kind.FIELD) {
-        const key = selection.alias?.value ?? selection.name.value;
-        const nodes = grouped.get(key);
-        if (nodes) nodes.push(selection);
-        else grouped.set(key, [selection]);
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        if (this.#applies(selection, type)) {
-          this.#collect(selection.selectionSet, type, grouped, spread);
+    const collect = (set: SelectionSetNode, condition: NamedTypeNode | undefined) => {
+      if (!applies(condition, type)) return;
+      for (const selection of set.selections) {
+        if (!isIncluded(selection)) continue;
+        if (selection.kind === Kind.FIELD) {
+          const key = selection.alias?.value ?? selection.name.value;
+          const nodes = grouped.get(key);
+          if (nodes) nodes.push(selection);
+          else grouped.set(key, [selection]);
+        } else if (selection.kind === Kind.INLINE_FRAGMENT) {
+          collect(selection.selectionSet, selection.typeCondition);
+        } else {
+          const { value: name } = selection.name;
+          const fragment = fragments.get(name);
+          if (!fragment || spread.has(name)) continue;
+          spread.add(name);
+          collect(fragment.selectionSet, fragment.typeCondition);
         }
-      } else {
-        const { value: name } = selection.name;
-        const fragment = this.#fragments.get(name);
-        if (!fragment || spread.has(name) || !this.#applies(fragment, type)) continue;
-        spread.add(name);
-        this.#collect(fragment.selectionSet, type, grouped, spread);
       }
-    }
-  }
+    };
+    for (const set of selections) collect(set, undefined);
+    onFields(grouped.size);
+    return [...grouped].flatMap(([key, nodes]) => fieldOf(key, nodes, type) ?? []);
+  };
 
   /** @throws GraphQLError if a directive depends on a variable that is null */
-  #isIncluded(selection: SelectionNode): boolean {
+  function isIncluded(selection: SelectionNode): boolean {
     if (!selection.directives?.length) return true;
-    const skip = getDirectiveValues(GraphQLSkipDirective, selection, this.#values);
-    const include = getDirectiveValues(GraphQLIncludeDirective, selection, this.#values);
+    const skip = getDirectiveValues(GraphQLSkipDirective, selection, values);
+    const include = getDirectiveValues(GraphQLIncludeDirective, selection, values);
     return skip?.if !== true && include?.if !== false;
   }
 
-  #applies(
-    { typeCondition }: { readonly typeCondition?: NamedTypeNode | undefined },
-    type: GraphQLObjectType,
-  ): boolean {
-    if (!typeCondition) return true;
-    const condition = typeFromAST(this.#schema, typeCondition);
-    return (
-      condition === type || (isAbstractType(condition) && this.#schema.isSubType(condition, type))
-    );
+  function applies(condition: NamedTypeNode | undefined, type: GraphQLObjectType): boolean {
+    const wanted = condition && schema.getType(condition.name.value);
+    if (!wanted || wanted === type) return true;
+    return isAbstractType(wanted) && schema.isSubType(wanted, type);
   }
 
-  #field(key: string, nodes: FieldNode[], parentType: GraphQLObjectType): FieldPlan | undefined {
-    const [node] = nodes;
-    const name = node?.name.value ?? "";
-    const field = this.#schema.getField(parentType, name);
+  function fieldOf(
+    key: string,
+    nodes: FieldNode[],
+    parentType: GraphQLObjectType,
+  ): FieldPlan | undefined {
+    const fieldName = nodes[0]?.name.value ?? "";
+    const field = schema.getField(parentType, fieldName);
     if (!field) return undefined;
-    const returnType = field.type;
-    const schema = this.#schema;
-    const known = { fieldName: name, fieldNodes: nodes, returnType, parentType, schema };
+    const { type: returnType } = field;
+    const known = { fieldName, fieldNodes: nodes, returnType, parentType, schema };
     const info = known as unknown as GraphQLResolveInfo;
-    const complete = this.#completion(returnType, info);
     const isNonNull = isNonNullType(returnType);
     const isLeaf = isLeafType(isNonNull ? returnType.ofType : returnType);
-    return { key, field, info, isNonNull, isLeaf, complete };
+    return { key, field, info, isNonNull, isLeaf, complete: completion(returnType, info) };
   }
 
-  #completion(type: GraphQLOutputType, info: GraphQLResolveInfo): Complete {
+  function completion(type: GraphQLOutputType, info: GraphQLResolveInfo): Complete {
     if (isNonNullType(type)) {
-      const complete = this.#completion(type.ofType, info);
+      const complete = completion(type.ofType, info);
       return (run, value, path) => {
         const completed = complete(run, value, path);
         if (completed !== null) return completed;
-        const name = `${info.parentType}.${info.fieldName}`;
-        throw new Error(`Cannot return null for non-nullable field ${name}.`);
+        throw new Error(`Cannot return null for non-nullable field ${nameOf(info)}.`);
       };
     }
-    const complete = this.#ofValue(type, info);
+    const complete = ofValue(type, info);
     return (run, value, path) => {
       if (value instanceof Error) throw value;
       return value === null || value === undefined ? null : complete(run, value, path);
     };
   }
 
-  #ofValue(
+  function ofValue(
     type: Exclude<GraphQLOutputType, { ofType: never }>,
     info: GraphQLResolveInfo,
   ): Complete {
-    if (isListType(type)) return this.#ofList(type.ofType, info);
-    if (isLeafType(type)) {
-      return (_, value) => {
-        const shown = type.coerceOutputValue(value);
-        if (shown !== null && shown !== undefined) return shown;
-        throw new Error(
-          `Expected a value of ${type} for field ${info.parentType}.${info.fieldName}.`,
-        );
-      };
-    }
-    if (isObjectType(type)) return this.#ofObject(type, info);
-    return this.#ofAbstract(type as GraphQLAbstractType, info);
+    if (isListType(type)) return ofList(type.ofType, info);
+    if (isObjectType(type)) return ofObject(type, info);
+    if (isAbstractType(type)) return ofAbstract(type, info);
+    const leaf = type as GraphQLLeafType;
+    return (_, value) => {
+      const shown = leaf.coerceOutputValue(value);
+      if (shown !== null && shown !== undefined) return shown;
+      throw new Error(`Expected a value of ${leaf} for field ${nameOf(info)}.`);
+    };
   }
 
-  #ofList(itemType: GraphQLOutputType, info: GraphQLResolveInfo): Complete {
-    const complete = this.#completion(itemType, info);
+  function ofList(itemType: GraphQLOutputType, info: GraphQLResolveInfo): Complete {
+    const complete = completion(itemType, info);
     const about = { info, isNonNull: isNonNullType(itemType) };
     return (run, value, path) => {
       if (!Array.isArray(value)) {
-        const name = `${info.parentType}.${info.fieldName}`;
-        throw new GraphQLError(`Expected Iterable, but did not find one for field "${name}".`);
+        const message = `Expected Iterable, but did not find one for field "${nameOf(info)}".`;
+        throw new GraphQLError(message);
       }
       const items: unknown[] = [];
       let holdsPromise = false;
@@ -295,10 +272,10 @@ class Compiler {
     };
   }
 
-  #ofObject(type: GraphQLObjectType, { fieldNodes }: GraphQLResolveInfo): Complete {
+  function ofObject(type: GraphQLObjectType, { fieldNodes }: GraphQLResolveInfo): Complete {
     let fields: readonly FieldPlan[] | undefined;
     return (run, value, path) => {
-      fields ??= this.fieldsOf(
+      fields ??= fieldsOf(
         fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []),
         type,
       );
@@ -306,14 +283,14 @@ class Compiler {
     };
   }
 
-  #ofAbstract(type: GraphQLAbstractType, info: GraphQLResolveInfo): Complete {
+  function ofAbstract(type: GraphQLAbstractType, info: GraphQLResolveInfo): Complete {
     const resolveType = type.resolveType ?? defaultTypeResolver;
-    const completions = new Map<string, Complete>();
-    for (const possible of this.#schema.getPossibleTypes(type)) {
-      completions.set(possible.name, this.#ofObject(possible, info));
+    const completions = new Map<unknown, Complete>();
+    for (const possible of schema.getPossibleTypes(type)) {
+      completions.set(possible.name, ofObject(possible, info));
     }
     const begin = (run: Run, value: unknown, path: Path | undefined, name: unknown) => {
-      const complete = completions.get(name as string);
+      const complete = completions.get(name);
       if (complete) return complete(run, value, path);
       throw new GraphQLError(`Abstract type "${type}" was resolved to none of its types.`);
     };
@@ -324,6 +301,12 @@ class Compiler {
         : begin(run, value, path, name);
     };
   }
+
+  return fieldsOf;
+}
+
+function nameOf({ parentType, fieldName }: GraphQLResolveInfo): string {
+  return `${parentType}.${fieldName}`;
 }
 
 /** The execution of one operation. */
@@ -393,18 +376,14 @@ class Run {
   #field(plan: FieldPlan, source: unknown, prev: Path | undefined): unknown {
     let value: unknown;
     try {
-      value = this.#resolve(plan, source);
+      const { resolve = defaultFieldResolver } = plan.field;
+      value = resolve(source, argumentsOf(plan, this.#values), this.context, plan.info);
       // Most fields are plain values, whose path is needed only for an error.
       if (plan.isLeaf && !isPromiseLike(value)) return plan.complete(this, value, undefined);
     } catch (error) {
       return this.#fail(error, plan, pathOf(plan, prev));
     }
     return this.shown(value, plan.complete, plan, pathOf(plan, prev));
-  }
-
-  #resolve(plan: FieldPlan, source: unknown): unknown {
-    const { resolve = defaultFieldResolver } = plan.field;
-    return resolve(source, argumentsOf(plan, this.#values), this.context, plan.info);
   }
 
   /** The value in the result, or null with its error recorded. @throws if null is not allowed */

@@ -80,8 +80,8 @@ export function createGraphqlServer(options: EdgeOptions) {
   }
 
   /** Starts an exchange in its turn, or refuses it, before its body is read. */
-  function enter(exchange: Exchange, startSpan: () => Span): void {
-    const { request, response } = exchange;
+  function enter(exchange: Exchange): void {
+    const { request, response, route } = exchange;
     const kind = kindOf(request);
     const settle = (answering: Promise<void>) => {
       answering.catch((error) => {
@@ -94,7 +94,7 @@ export function createGraphqlServer(options: EdgeOptions) {
       owner: request.socket,
       isGone: () => request.socket.destroyed,
       start(slot) {
-        const span = startSpan();
+        const span = startSpan(tracing, request, route);
         settle(span.run(() => answer(exchange, span, slot)));
       },
       refuse() {
@@ -109,7 +109,7 @@ export function createGraphqlServer(options: EdgeOptions) {
     handle(request: IncomingMessage, response: ServerResponse): void {
       const incoming = intake.bodyOf(request, response, onCut);
       const respond = (operation: Operation) => answerHttp(request, incoming, operation);
-      enter({ request, response, respond }, () => startSpan(tracing, request, "/graphql"));
+      enter({ request, response, route: "/graphql", respond });
     },
     /** Answers a request for a path below `/watch/`. */
     handleWatch(request: IncomingMessage, response: ServerResponse): void {
@@ -117,10 +117,9 @@ export function createGraphqlServer(options: EdgeOptions) {
       request.resume();
       const watched = watchedBy(request);
       const kind = watched && kinds[watched.kind];
+      const route = kind && `/watch/${kind.resource}/{external_id}`;
       const respond = (operation: Operation) => answerWatch(request, watched, operation);
-      enter({ request, response, watch: { kind: kind?.name }, respond }, () =>
-        startSpan(tracing, request, kind && `/watch/${kind.resource}/{external_id}`),
-      );
+      enter({ request, response, route, watch: { kind: kind?.name }, respond });
     },
     /** Serves WebSockets. @param misdirection see `serveWebSockets` */
     attachWebSocket: (server: Server, misdirection?: Misdirection) =>
@@ -139,5 +138,6 @@ export function createGraphqlServer(options: EdgeOptions) {
 interface Exchange extends Pick<OperationRequest, "watch"> {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  readonly route: string | undefined;
   readonly respond: (operation: Operation) => Promise<Answer>;
 }
