@@ -11,10 +11,10 @@ import {
 } from "graphql";
 import { ByAge } from "../collections/by-age.ts";
 import { oncePer } from "../collections/once-per.ts";
+import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
 import { checkShape, tooComplex } from "./operation-limits.ts";
 import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
-import { RequestError } from "./request-error.ts";
 
 interface DocumentsOptions {
   readonly schema: GraphQLSchema;

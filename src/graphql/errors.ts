@@ -3,6 +3,7 @@ import {
   type ExecutionResult,
   type FormattedExecutionResult,
   GraphQLError,
+  type GraphQLErrorOptions,
   type GraphQLFormattedError,
 } from "graphql";
 import {
@@ -17,7 +18,6 @@ import { contractFiles } from "../model/contract.ts";
 import { overloadedReason } from "../net/overloaded.ts";
 import type { Logger } from "../report.ts";
 import { userMessage } from "../upstream/user-message.ts";
-import { RequestError } from "./request-error.ts";
 import { withoutValues } from "./without-values.ts";
 
 /** How a GatewayError appears to a GraphQL client. */
@@ -53,6 +53,32 @@ export const mappings: Readonly<Record<ErrorCode, Mapping>> = {
 
 function mapping(code: string, status: number, retryable: boolean, upstream = code): Mapping {
   return { code, upstream, status, retryable };
+}
+
+/** An error for a request that this edge rejects. Its message quotes nothing from the request. */
+export class RequestError extends GraphQLError {
+  constructor(
+    message: string,
+    code = "BAD_REQUEST",
+    { status = 400, ofGraphql, allow, ...where }: RequestErrorOptions = {},
+  ) {
+    const headers = allow !== undefined && { headers: { allow } };
+    const spec = ofGraphql && { spec: true };
+    super(message, { ...where, extensions: { code, http: { status, ...spec, ...headers } } });
+  }
+}
+
+interface RequestErrorOptions extends Pick<GraphQLErrorOptions, "nodes" | "source" | "positions"> {
+  /** The HTTP status. Default: 400. */
+  readonly status?: number;
+  /**
+   * Whether it is a request error as GraphQL defines it: the response has status 200 as
+   * `application/json`, and `status` as `application/graphql-response+json` (GraphQL over HTTP,
+   * Status Codes).
+   */
+  readonly ofGraphql?: boolean;
+  /** The methods that the address takes. */
+  readonly allow?: string;
 }
 
 /** Seconds until a retry may succeed, rounded up; undefined if the error does not say. */

@@ -5,8 +5,8 @@ import type { Slot } from "../net/admission.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import { type Body, receiveWhole } from "../net/intake.ts";
 import type { Edge } from "./edge.ts";
+import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
-import { RequestError } from "./request-error.ts";
 import { namedOf, type Variables } from "./variables.ts";
 
 /** What a request asks for. */

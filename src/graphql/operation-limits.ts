@@ -16,8 +16,8 @@ import {
   visit,
 } from "graphql";
 import { fragmentsOf } from "./compiled-operation.ts";
+import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
-import { RequestError } from "./request-error.ts";
 
 /**
  * Checks the limits that depend on a document alone. Runs before validation, whose own work grows

@@ -10,9 +10,9 @@ import type { Call } from "../core/core.ts";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { compileOperation } from "./compiled-operation.ts";
+import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
 import { costOf, measureOf, tooComplex } from "./operation-limits.ts";
-import { RequestError } from "./request-error.ts";
 import { type Variables, valuesOf } from "./variables.ts";
 
 export type PreparedOperation = ReturnType<typeof prepareOperation>;

@@ -1,6 +1,6 @@
 import { type GraphQLSchema, parse, validate } from "graphql";
 import { ConfigError } from "../errors.ts";
-import { RequestError } from "./request-error.ts";
+import { RequestError } from "./errors.ts";
 
 /** The documents that the operator has registered. */
 export interface TrustedDocumentsOptions {

@@ -5,8 +5,8 @@ import {
   type OperationDefinitionNode,
   type VariableValues,
 } from "graphql";
+import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
-import { RequestError } from "./request-error.ts";
 import { messageWithoutValues } from "./without-values.ts";
 
 export type Variables = Readonly<Record<string, unknown>>;
