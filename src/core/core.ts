@@ -137,5 +137,5 @@ export type Core = {
   ) => Answer<Name>;
 } & {
   /** The rate budget of the caller's account, as last known, without waiting. */
-  rateLimit(call: Call): RateLimitStatus;
+  rateLimit(call: Pick<Call, "caller">): RateLimitStatus;
 };

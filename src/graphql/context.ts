@@ -1,4 +1,3 @@
-import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { Live } from "./live.ts";
@@ -14,9 +13,26 @@ export interface Context {
   loaders: Loaders;
 }
 
-export function createContext(core: Core, caller: Caller, operation: Operation): Context {
-  const call = callOf(caller, operation);
+/** The context of an operation, whose caller is identified. @throws GatewayError as `authenticate` */
+export async function createContext(core: Core, operation: Operation): Promise<Context> {
+  const { signal, deadlineMs, request } = operation;
+  const { requestId, streamsBy, idempotencyKey, slot } = request;
+  const caller = await request.authenticate();
   operation.caller = caller;
+  const call: Call = {
+    caller,
+    signal,
+    requestId,
+    onAbout: (externalId) => operation.about(externalId),
+    transport: streamsBy,
+    deadlineMs,
+    deadlineIsOurs: true,
+    onWait: slot.leave,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    onReplayed() {
+      operation.isReplay = true;
+    },
+  };
   return { operation, core, call, loaders: new Loaders(core, call) };
 }
 
@@ -41,24 +57,4 @@ export function createLive(
   const start = lastEventId ?? after ?? undefined;
   operation.live = new Live(call, lastEventId, (call) => open(core, call, start));
   return operation.live;
-}
-
-/** The operation as the core's `Call`. */
-export function callOf(caller: Caller, operation: Operation): Call {
-  const { signal, deadlineMs, request } = operation;
-  const { requestId, streamsBy, idempotencyKey, slot } = request;
-  return {
-    caller,
-    signal,
-    requestId,
-    onAbout: (externalId) => operation.about(externalId),
-    transport: streamsBy,
-    deadlineMs,
-    deadlineIsOurs: true,
-    onWait: slot.leave,
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-    onReplayed() {
-      operation.isReplay = true;
-    },
-  };
 }

@@ -4,7 +4,7 @@ import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graph
 import { replayedHeader } from "../core/idempotency.ts";
 import type { Body } from "../net/intake.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
-import { callOf, createContext } from "./context.ts";
+import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { errorsOf, RequestError } from "./errors.ts";
 import { firstDocuments } from "./first-documents.ts";
@@ -36,7 +36,7 @@ export function createHttpPath(edge: Edge) {
     // Before any other work.
     refuseForeignPage(headers, corsOrigins);
     // Before the body is read: a request without credentials costs nothing more.
-    operation.caller = await operation.request.authenticate();
+    const context = await createContext(core, operation);
     const { slot, accepted } = operation.request;
     const { query, variables, operationName } = await paramsOf(request, body, slot, edge);
     const prepared = documents.find(query, operationName);
@@ -49,7 +49,6 @@ export function createHttpPath(edge: Edge) {
         "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
       throw new RequestError(message, "BAD_REQUEST", { status: 406 });
     }
-    const context = createContext(core, operation.caller, operation);
     return beginOperation(edge, prepared, variables, context);
   }
 
@@ -59,7 +58,7 @@ export function createHttpPath(edge: Edge) {
     return {
       ...(isReplay && { [replayedHeader]: "true" }),
       ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
-      ...(caller && rateLimitHeaders(core.rateLimit(callOf(caller, operation)), movesMoney)),
+      ...(caller && rateLimitHeaders(core.rateLimit({ caller }), movesMoney)),
     };
   }
 

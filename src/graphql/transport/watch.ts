@@ -61,7 +61,7 @@ export function createWatchPath({ core, corsOrigins, log }: Edge) {
       }
       if (method !== "GET") throw notGet;
       refuseForeignPage(headers, corsOrigins);
-      const context = createContext(core, await operation.request.authenticate(), operation);
+      const context = await createContext(core, operation);
       const { searchParams: query } = new URL(url, "http://localhost");
       const externalId = externalIdOf(watched.externalId);
       const open = watchOf(kinds[watched.kind].name, externalId, flagOf(query, "until_final"));

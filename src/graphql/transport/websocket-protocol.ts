@@ -156,7 +156,7 @@ export function createProtocol(edge: Edge) {
       operation.begin();
       try {
         return await operation.request.span.run(async () => {
-          const context = createContext(core, await operation.request.authenticate(), operation);
+          const context = await createContext(core, operation);
           const prepared = documents.find(documentOf(payload) ?? "", payload.operationName);
           return beginOperation(edge, prepared, payload.variables, context);
         });
