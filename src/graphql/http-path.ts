@@ -1,6 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
-import type { ExecutionResult } from "graphql";
-import { type FetchAPI, type GraphiQLOptions, processRegularResult } from "graphql-yoga";
+import type { GraphiQLOptions } from "graphql-yoga";
 import { replayedHeader } from "../core/idempotency.ts";
 import type { Body } from "../net/intake.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
@@ -11,7 +10,7 @@ import { firstDocuments } from "./first-documents.ts";
 import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
 import { type Begun, beginOperation, recordError } from "./operations.ts";
-import type { Answer } from "./transport/answer.ts";
+import { type Answer, encode } from "./transport/answer.ts";
 import { beginStream, resultAsEvents } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
 import { graphqlEvents } from "./transport/stream-format.ts";
@@ -110,17 +109,3 @@ async function pageAnswer(): Promise<Answer> {
   const headers = { "content-type": "text/html" };
   return { status: 200, headers, body: renderGraphiQL(options) };
 }
-
-/** Writes a result with Yoga's own function: status, headers and JSON. */
-function encode(result: ExecutionResult, type: string): Answer {
-  const encoded = processRegularResult(result, plainFetch, type) as unknown as Answer;
-  // A result without errors has waited for every field.
-  return { ...encoded, whole: result.errors === undefined };
-}
-
-/** What Yoga makes a response of, as an answer. A constructor may return another object. */
-const plainFetch = {
-  Response: function answerOf(body: string, init: Pick<Answer, "status" | "headers">) {
-    return { ...init, body };
-  },
-} as unknown as FetchAPI;

@@ -1,4 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { ExecutionResult } from "graphql";
+import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Heartbeats } from "../../live/heartbeats.ts";
 import { turnEnd } from "../../net/turn-end.ts";
 
@@ -29,3 +31,17 @@ export async function sendAnswer(
   response.writeHead(status, { ...headers, "content-length": bytes });
   response.end(body, bytes === body.length ? "latin1" : "utf8");
 }
+
+/** Writes a result with Yoga's own function: status, headers and JSON. */
+export function encode(result: ExecutionResult, type: string): Answer {
+  const encoded = processRegularResult(result, plainFetch, type) as unknown as Answer;
+  // A result without errors has waited for every field.
+  return { ...encoded, whole: result.errors === undefined };
+}
+
+/** What Yoga makes a response of, as an answer. A constructor may return another object. */
+const plainFetch = {
+  Response: function answerOf(body: string, init: Pick<Answer, "status" | "headers">) {
+    return { ...init, body };
+  },
+} as unknown as FetchAPI;

@@ -2,7 +2,8 @@ import type { ExecutionResult } from "graphql";
 import { cutUnlessRead, drained } from "../../live/reader.ts";
 import { headOf, mappings } from "../errors.ts";
 import type { Delivery, Live } from "../live.ts";
-import type { Answer, EventStream } from "./answer.ts";
+import { graphqlType, jsonType } from "./accept.ts";
+import { type Answer, type EventStream, encode } from "./answer.ts";
 import { graphqlEvents, type StreamFormat } from "./stream-format.ts";
 
 export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "contentType">) {
@@ -20,29 +21,17 @@ export function streamHeaders({ contentType }: Pick<StreamFormat<never>, "conten
  */
 export function resultAsEvents(result: ExecutionResult, method: string | undefined): Answer {
   const format = graphqlEvents;
-  const failure = failureOf(result);
-  const reconnects = method === "GET" && failure?.retryable;
-  const item = format.item(result, failure ? { failure: { error: undefined } } : {});
+  const isGet = method === "GET";
+  const hasFailed = result.errors !== undefined && !result.data;
+  // By graphql-sse: 200 with the error in the stream, or another status if the request failed. An
+  // EventSource is told by any other status that a retry is useless.
+  const { status, headers } = encode(result, isGet ? graphqlType : jsonType);
+  const { "Content-Type": _, ...others } = headers;
+  const reconnects = isGet && retryableStatuses.has(status);
+  const item = format.item(result, hasFailed ? { failure: { error: undefined } } : {});
   const body = format.begin({}) + item + (reconnects ? "" : format.complete);
-  const statusByGet = reconnects ? 200 : failure?.status;
-  const status = (method === "GET" ? statusByGet : failure?.protocolStatus) ?? 200;
-  const headers = { ...streamHeaders(format), ...(status !== 200 && failure?.headers) };
-  return { status, headers, body };
-}
-
-/** A result without data; undefined for others. */
-function failureOf({ errors, data }: ExecutionResult) {
-  if (!errors || data) return undefined;
-  const https = errors.map(({ extensions }) => extensions.http);
-  const status = Math.max(...https.map((http) => http?.status ?? 400));
-  return {
-    status,
-    /** By graphql-sse: 200 with the error in the stream, or another status if the request failed. */
-    protocolStatus: Math.max(...https.map((http) => (http?.spec ? 200 : http?.status) ?? 200)),
-    retryable: retryableStatuses.has(status),
-    /** Those that go with a status other than 200. */
-    headers: Object.assign({}, ...https.map((http) => http?.headers)),
-  };
+  if (reconnects || status === 200) return { status: 200, headers: streamHeaders(format), body };
+  return { status, headers: { ...others, ...streamHeaders(format) }, body };
 }
 
 const retryableStatuses = new Set(
