@@ -68,13 +68,13 @@ test("a warning of Node's that nobody reads does not end the process", async () 
 
 test("all invalid variables are told at once, and the misspelt one that may be the cause", async () => {
   const gateway = spawnCli(["serve"], {
-    ...{ ...freePorts, UPSTREAM_TIMEOUT: "soon", LOG_LEVEL: "loud", UPSTREAM_TIMOUT: "canary" },
+    ...{ ...freePorts, UPSTREAM_TIMEOUT: "soon", LOG_LEVEL: "loud", UPSTREAM_PASWORD: "canary" },
   });
   assert.deepEqual(await gateway.exit, [78, null]);
   const [first = "", second = "", third = "", ...more] = gateway.errors.join("\n").split("\n");
   assert.match(first, /^UPSTREAM_TIMEOUT: got "soon", accepted is [^\n]+$/);
   assert.match(second, /^LOG_LEVEL: got "loud"/);
-  assert.match(third, /^UPSTREAM_TIMOUT: is no variable .* did you mean UPSTREAM_TIMEOUT\?$/);
+  assert.match(third, /^UPSTREAM_PASWORD: is no variable .* did you mean UPSTREAM_PASSWORD\?$/);
   assert.deepEqual(more, []);
 });
 
