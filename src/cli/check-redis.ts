@@ -72,7 +72,7 @@ async function scripts(
   const keys = accountKeys(prefix, "default");
   const id = `check-${randomUUID()}`;
   const names = [keys.lease(id), keys.record(id), keys.index(id), keys.topic(id), keys.wakeUp];
-  const writer = createWriter({ redis: connection, minReplicas });
+  const writer = createWriter(connection, minReplicas);
   const listener = connection.subscriber();
   try {
     await readyWithin(connectMs, listener);

@@ -21,7 +21,7 @@ export async function ask<T>(
   ms: number = answerMs,
 ): Promise<T> {
   try {
-    if (opening.has(client.status)) await readyWithin(openMs, client);
+    if (client.status !== "ready") await readyWithin(openMs, client);
     return await within(ms, question());
   } catch (error) {
     throw storeAway(error, client);
@@ -80,11 +80,6 @@ export function isAway(error: unknown, client: RedisClient, key: string): boolea
   return error instanceof StoreUnavailable && error.away && linkOf(client).isAway(key);
 }
 
-const opening: ReadonlySet<string> = new Set([
-  ...["connecting", "connect", "close", "reconnecting"],
-  // The driver gave up; `keepConnected` opens the connection again.
-  "end",
-]);
 /**
  * The driver's errors carry the whole command with the values to store, which must not be logged.
  */

@@ -1,7 +1,9 @@
 import type { Redis } from "ioredis";
-import { infoField } from "./acknowledged.ts";
+import { repeat } from "../net/timer.ts";
+import { infoField, readRole } from "./acknowledged.ts";
 import { ask } from "./ask.ts";
-import type { RedisConnector } from "./connect.ts";
+import type { RedisClient, RedisConnector } from "./connect.ts";
+import { within } from "./deadline.ts";
 import { isCluster } from "./link.ts";
 
 /**
@@ -58,4 +60,33 @@ async function configured(server: Redis, name: string): Promise<string | undefin
   } catch {
     return undefined;
   }
+}
+
+const answerMs = 500;
+const everyMs = 10_000;
+/** The pause after a failed count. */
+const retryMs = 500;
+
+/**
+ * Counts every 10 s how many replicas are in sync; in a cluster, those of the primary that has the
+ * fewest. A failed count is not reported.
+ */
+export function countReplicas(
+  client: RedisClient,
+  onCount: (replicas: number) => void,
+): { close(): void } {
+  return repeat(
+    () => fewest(client).catch(() => Infinity),
+    (counted) => {
+      if (counted === Infinity) return retryMs;
+      onCount(counted);
+      return everyMs;
+    },
+  );
+}
+
+async function fewest(client: RedisClient): Promise<number> {
+  const servers: Redis[] = isCluster(client) ? client.nodes("master") : [client];
+  const roles = await Promise.all(servers.map((server) => within(answerMs, server.role())));
+  return Math.min(...roles.map((role) => readRole(role).replicas.size));
 }

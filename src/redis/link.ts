@@ -32,14 +32,10 @@ const silentMs = 500;
 
 /** What the last connection to one server has shown. */
 class Server {
+  isAway = false;
   #last: Connection | undefined;
-  #isAway = false;
   /** The last connection, once it was accepted; until it closes, or for as long as it says nothing. */
   #accepted: Connection | undefined;
-
-  get isAway(): boolean {
-    return this.#isAway;
-  }
 
   /** It accepts connections, and the last one has said nothing. */
   get isSilent(): boolean {
@@ -55,7 +51,7 @@ class Server {
     // With TLS, too, the server has accepted it then.
     connection.once("connect", () => {
       acceptedMs = performance.now();
-      this.#isAway = false;
+      this.isAway = false;
       this.#accepted = connection;
     });
     connection.once("end", () => {
@@ -84,7 +80,7 @@ class Server {
   }
 
   is({ away }: { readonly away: boolean }): void {
-    this.#isAway = away;
+    this.isAway = away;
     this.#accepted = undefined;
   }
 }
@@ -92,9 +88,9 @@ class Server {
 /**
  * What a client's connections have shown about the store so far. The store is away if the last
  * connection was refused, could not be made, or without TLS was closed by the server before it sent
- * anything, or if no Sentinel can be reached. A store that accepts connections and then stays silent is not away,
- * however long, nor is one that refuses a password or one more connection: it may still serve other
- * clients.
+ * anything, or if no Sentinel can be reached. A store that accepts connections and then stays silent
+ * is not away, however long, nor is one that refuses a password or one more connection: it may still
+ * serve other clients.
  */
 export class Link {
   /** By address. */

@@ -169,7 +169,7 @@ export class Sentinels {
     return {
       primary: address.join(":"),
       epoch: Number(field("config-epoch")),
-      sentinels: Math.max(addresses.length, Number(field("num-other-sentinels")) + 1),
+      sentinels: Math.max(addresses.length, Number(field("num-other-sentinels") ?? 0) + 1),
       failingOver: (field("flags") ?? "").includes("failover_in_progress"),
       replicas: replicas.map(replicaOf),
     };

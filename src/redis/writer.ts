@@ -11,16 +11,11 @@ import {
   type WriteConcern,
 } from "./write-concern.ts";
 
+/**
+ * How many replicas must hold a write before it counts as written; `all`: every replica that could
+ * be promoted.
+ */
 export type MinReplicas = number | "all";
-
-export interface WriterOptions {
-  readonly redis: RedisConnector;
-  /**
-   * How many replicas must hold a write before it counts as written; `all`: every replica that
-   * could be promoted.
-   */
-  readonly minReplicas: MinReplicas;
-}
 
 /** A script that writes; all keys must share a slot. */
 type Write = readonly [script: Script, keys: readonly string[], args: readonly (string | Buffer)[]];
@@ -50,7 +45,7 @@ const batchMs = replicasMs + 500;
 const writeMs = 2 * batchMs;
 const maxBatch = 128;
 
-export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
+export function createWriter(redis: RedisConnector, minReplicas: MinReplicas): Writer {
   const attempt = minReplicas === 0 ? unreplicated(redis) : replicated(redis, minReplicas);
   return {
     attempt,
@@ -85,7 +80,7 @@ function replicated(redis: RedisConnector, min: Exclude<MinReplicas, 0>): Writer
     const [slot = ""] = (isCluster(client) && /\{[^{}]*\}/.exec(write[1][0] ?? "")) || [];
     const ofSlot = batches.get(slot) ?? new Batches(client, concern());
     batches.set(slot, ofSlot);
-    return within(writeMs, ofSlot.add(write)).catch((error: unknown) => {
+    return ofSlot.add(write).catch((error: unknown) => {
       throw storeAway(error, client);
     });
   };
@@ -93,8 +88,6 @@ function replicated(redis: RedisConnector, min: Exclude<MinReplicas, 0>): Writer
 
 interface Waiting {
   readonly write: Write;
-  /** When its caller gives up, by `performance.now`. */
-  readonly untilMs: number;
   readonly resolve: (written: Written) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -103,7 +96,7 @@ interface Waiting {
 class Batches {
   readonly #client: RedisClient;
   readonly #concern: WriteConcern;
-  #waiting: Waiting[] = [];
+  readonly #waiting = new Set<Waiting>();
   #running = false;
 
   constructor(client: RedisClient, concern: WriteConcern) {
@@ -112,20 +105,19 @@ class Batches {
   }
 
   add(write: Write): Promise<Written> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ write, untilMs: performance.now() + writeMs, resolve, reject });
-      if (!this.#running) void this.#run();
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<Written>();
+    const waiting = { write, resolve, reject };
+    this.#waiting.add(waiting);
+    if (!this.#running) void this.#run();
+    // Those whose callers have given up would hold up the others, and be done behind their backs.
+    return within(writeMs, promise).finally(() => this.#waiting.delete(waiting));
   }
 
   async #run(): Promise<void> {
     this.#running = true;
-    while (this.#waiting.length > 0) {
-      const nowMs = performance.now();
-      // Those whose callers have given up would hold up the others, and be done behind their backs.
-      this.#waiting = this.#waiting.filter(({ untilMs }) => untilMs > nowMs);
-      const batch = this.#waiting.splice(0, maxBatch);
-      if (batch.length === 0) break;
+    while (this.#waiting.size > 0) {
+      const batch = [...this.#waiting].slice(0, maxBatch);
+      for (const waiting of batch) this.#waiting.delete(waiting);
       try {
         const refused = await this.#send(batch, { first: true });
         if (refused.length > 0) await this.#send(refused, { first: false });

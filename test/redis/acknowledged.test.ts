@@ -268,7 +268,7 @@ it("a write that waits for a connection is judged by the primary that it then go
     ...{ client, dedicated: () => client },
     sentinels: { views: async () => [view] },
   } as unknown as RedisConnector;
-  const writer = createWriter({ redis, minReplicas: "all" });
+  const writer = createWriter(redis, "all");
   const written = writer.run({ queue() {} } as unknown as Script, ["key"], []);
   Object.assign(client, { status: "ready", stream: streams[1] });
   client.emit("ready");

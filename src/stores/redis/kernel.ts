@@ -46,7 +46,7 @@ export interface RedisKernelOptions {
 export function createRedisKernel(options: RedisKernelOptions) {
   const { redis, prefix, retentionMs, minReplicas = 0, onFeed } = options;
   const { indexes, keepMs } = options.ofRecords;
-  const { writer = createWriter({ redis, minReplicas }) } = options;
+  const { writer = createWriter(redis, minReplicas) } = options;
   const wakeUps = createWakeUps(redis);
   const open = (account: string) =>
     new RedisAccount({

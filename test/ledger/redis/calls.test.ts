@@ -104,7 +104,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
 
   it("repeats the ending of an unsent call until the replicas hold it, and then key and lock are free", async () => {
     const prefix = randomUUID();
-    const plain = createWriter({ redis, minReplicas: 0 });
+    const plain = createWriter(redis, 0);
     let held = true;
     let attempts = 0;
     const writer: Writer = {
@@ -131,7 +131,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
 
   it("begins no call that too few replicas hold, and leaves nothing behind", async () => {
     const prefix = randomUUID();
-    const writer = createWriter({ redis, minReplicas: 1 });
+    const writer = createWriter(redis, 1);
     const [store, other] = [make({ prefix, writer }), make({ prefix })];
     await assert.rejects(store.begin("default", newCall({ key })), { code: "UNAVAILABLE" });
     await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
@@ -149,7 +149,7 @@ describe("writes that replicas must hold", { skip: withoutRedis }, () => {
   const redis = ofSuite(() => connected(server.url));
 
   it("are not sent once their callers have given up", async () => {
-    const writer = createWriter({ redis, minReplicas: 1 });
+    const writer = createWriter(redis, 1);
     const lease = loadScript(new URL("../../../src/stores/redis/lease.lua", import.meta.url));
     const write = (n: number) => writer.attempt(lease, [`{w}:${n}`], ["holder", "60000"]);
     // Each batch of 128 waits a second for the replica that is not there; callers wait for three.

@@ -66,7 +66,7 @@ export function createRedisStores(options: StoreOptions): Stores {
       await server.showAll(keysOf(account).log);
       const store = new RedisAccount({
         ...{ redis, keys: keysOf(account), retentionMs, awaitsReplicas: false },
-        writer: createWriter({ redis: redis as never, minReplicas: 0 }),
+        writer: createWriter(redis as never, 0),
         ...{ wakeUps: {} as never, onState() {} },
       });
       const { rows } = await store.page(undefined, undefined, 10_000);
