@@ -8,7 +8,7 @@ import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts"
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindNames, kinds } from "../model/kinds.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
 import {

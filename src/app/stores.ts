@@ -1,6 +1,6 @@
 import type { Ages } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";

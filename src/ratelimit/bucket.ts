@@ -50,49 +50,10 @@ export interface RateLimitStatus {
   readonly resetSeconds: number;
 }
 
-/** The tokens of a full bucket that reads may take; at least 1. */
-export function capacityForReads(capacity: number, reserve: number): number {
-  return shareOf(capacity, 1 - reserve);
-}
-
 /** A share of so many tokens: whole ones, and at least 1. */
 export function shareOf(tokens: number, share: number): number {
   // The small term keeps 0.29 * 100 from being 28.
   return Math.max(1, Math.floor(tokens * share + 1e-9));
-}
-
-/**
- * The request budget of one merchant account: a token bucket that mirrors the upstream's own (spec,
- * Limits part).
- *
- * - capacity and refill per second follow X-RateLimit-Limit, and no second has more calls than
- *   that: a token comes back a second, and a margin for jitter, after it was taken;
- * - X-RateLimit-Remaining can lower the tokens, never raise them; a header that is missing, stale,
- *   negative or not a number changes nothing;
- * - after a rejection nothing is taken until X-RateLimit-Reset has passed;
- * - a share of the capacity, the reserve, is only for calls that move money;
- * - calls queue, money first, never past their deadline or the longest wait; within money and
- *   within reads callers take turns of one token, and all customers together take one turn beside
- *   each service.
- */
-export interface TokenBucket {
-  /**
-   * Takes one token, waiting for it if need be.
-   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs`, as soon as it is known that no
-   * token will be free within the longest wait or before the caller's deadline; DEADLINE_EXCEEDED
-   * if that deadline has passed; the error of `errorOfAbort` if the signal aborts; UNAVAILABLE once
-   * closed.
-   */
-  take(options: TakeOptions): Promise<Permit>;
-  /** The last known state, without waiting. */
-  status(): RateLimitStatus;
-  /**
-   * Where the tokens come from: the budget that all replicas share, this replica's share while Redis
-   * cannot be used, or a budget of its own without Redis.
-   */
-  readonly source: "own" | "shared" | "share";
-  /** Fails all waiting calls with UNAVAILABLE, and stops the timer. */
-  close(): void;
 }
 
 export interface TokenBucketOptions {

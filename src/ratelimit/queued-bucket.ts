@@ -2,11 +2,10 @@ import { GatewayError } from "../errors.ts";
 import { inWords } from "../redis/ask.ts";
 import { noReport, type Report } from "../report.ts";
 import {
-  capacityForReads,
   type Permit,
   type RateLimitStatus,
+  shareOf,
   type TakeOptions,
-  type TokenBucket,
   type TokenBucketOptions,
 } from "./bucket.ts";
 import { Alarm, type Clock, systemClock } from "./clock.ts";
@@ -38,26 +37,35 @@ export interface RedisBucketOptions
   extends LocalBucketOptions,
     Pick<SharedBudgetOptions, "client" | "keys" | "replicaId"> {}
 
+/** What users of a bucket call. */
+export type TokenBucket = Pick<QueuedBucket, "take" | "status" | "source" | "close">;
+
 /**
- * A token bucket in this process's memory, for one process alone, or with RedisBucketOptions the one
- * that all replicas share through Redis. Closing it does not close the client.
+ * The request budget of one merchant account: a token bucket that mirrors the upstream's own (spec,
+ * Limits part). It is in this process's memory, for one process alone, or with RedisBucketOptions the
+ * one that all replicas share through Redis. Closing it does not close the client.
  *
- * Calls queue in this process; tokens come from Redis or from a budget in this process's memory.
+ * - capacity and refill per second follow X-RateLimit-Limit, and no second has more calls than
+ *   that: a token comes back a second, and a margin for jitter, after it was taken;
+ * - X-RateLimit-Remaining can lower the tokens, never raise them; a header that is missing, stale,
+ *   negative or not a number changes nothing;
+ * - after a rejection nothing is taken until X-RateLimit-Reset has passed;
+ * - a share of the capacity, the reserve, is only for calls that move money;
+ * - calls queue, money first, never past their deadline or the longest wait; within money and
+ *   within reads callers take turns of one token, and all customers together take one turn beside
+ *   each service.
  *
- * One request at a time goes to Redis for all waiting calls, so that under load one round trip
- * serves several. If callers get less than they asked for, Redis keeps places in line for the
- * replica, and the reply says when to ask again. While Redis does not answer, the replica uses its
- * share of the limit from its own budget and keeps asking until Redis is back. A process without
- * Redis does the same with the whole limit, and does not ask.
+ * Calls queue in this process. One request at a time goes to Redis for all of them, so that under
+ * load one round trip serves several. If callers get less than they asked for, Redis keeps places in
+ * line for the replica, and the reply says when to ask again. While Redis does not answer, the
+ * replica uses its share of the limit from its own budget and keeps asking until Redis is back. A
+ * process without Redis does the same with the whole limit, and does not ask.
  *
  * Whatever happens sets off one wake-up (`#wake`), which serves the calls that can be served, asks
  * Redis if that is due, and sets the alarm for the next thing to do.
  */
-export class QueuedBucket implements TokenBucket {
-  readonly #options: LocalBucketOptions;
-  readonly #account: string;
-  readonly #report: Report;
-  readonly #clock: Clock;
+export class QueuedBucket {
+  readonly #options: Required<LocalBucketOptions>;
   readonly #queue: WaitQueue;
   readonly #alarm: Alarm;
   readonly #shared: SharedBudget | undefined;
@@ -68,22 +76,19 @@ export class QueuedBucket implements TokenBucket {
   /** After a rejection: nothing is sent before this time. */
   #heldUntil = -Infinity;
 
-  constructor(options: LocalBucketOptions | RedisBucketOptions) {
-    const { account = "", report = noReport, clock = systemClock } = options;
+  constructor(given: LocalBucketOptions | RedisBucketOptions) {
+    const options = { account: "", report: noReport, clock: systemClock, ...given };
     this.#options = options;
-    this.#account = account;
-    this.#report = report;
-    this.#clock = clock;
-    this.#alarm = new Alarm(clock, () => this.#wake());
+    this.#alarm = new Alarm(options.clock, () => this.#wake());
     const soon = () => this.#alarm.soon();
     const onJoin = (now: number) => (this.#own ? soon() : this.#shared?.askBy(now));
-    this.#queue = new WaitQueue({ ...options, clock, turnAt: this.#turnAt, onJoin });
+    this.#queue = new WaitQueue({ ...options, turnAt: this.#turnAt, onJoin });
     if ("client" in options) {
-      this.#shared = new SharedBudget({ ...options, clock, onDue: soon });
+      this.#shared = new SharedBudget({ ...options, onDue: soon });
       this.#source = this.#shared;
       soon();
     } else {
-      this.#source = new Budget(options, clock.now());
+      this.#source = new Budget(options, options.clock.now());
     }
   }
 
@@ -92,13 +97,24 @@ export class QueuedBucket implements TokenBucket {
     return this.#source instanceof Budget ? this.#source : undefined;
   }
 
+  /**
+   * Takes one token, waiting for it if need be.
+   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs`, as soon as it is known that no
+   * token will be free within the longest wait or before the caller's deadline; DEADLINE_EXCEEDED
+   * if that deadline has passed; the error of `errorOfAbort` if the signal aborts; UNAVAILABLE once
+   * closed.
+   */
   async take(options: TakeOptions): Promise<Permit> {
     const { priority, caller } = options;
-    const asked = { account: this.#account, priority, caller };
+    const asked = { account: this.#options.account, priority, caller };
     const startedMs = performance.now();
     const given = (refused?: string) =>
-      this.#report("tokenGiven", { ...asked, waitedMs: performance.now() - startedMs, refused });
-    this.#report("tokenAsked", asked);
+      this.#options.report("tokenGiven", {
+        ...asked,
+        waitedMs: performance.now() - startedMs,
+        refused,
+      });
+    this.#options.report("tokenAsked", asked);
     let permit: Permit;
     try {
       permit = await this.#take(options);
@@ -111,7 +127,7 @@ export class QueuedBucket implements TokenBucket {
   }
 
   #take(options: TakeOptions): Permit | Promise<Permit> {
-    const now = this.#clock.now();
+    const now = this.#options.clock.now();
     const deadlineAt = this.#queue.check(options, now);
     const { priority } = options;
     const own = this.#own;
@@ -121,24 +137,30 @@ export class QueuedBucket implements TokenBucket {
     return this.#queue.join(options, deadlineAt, now);
   }
 
+  /** The last known state, without waiting. */
   status(): RateLimitStatus {
-    const now = this.#clock.now();
+    const now = this.#options.clock.now();
     const { limit, remaining, resetSeconds } = this.#source.status(now);
     if (this.#heldUntil > now) {
       const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
       const reset = Math.max(resetSeconds, heldSeconds);
       return { limit, remaining: 0, remainingForReads: 0, resetSeconds: reset };
     }
-    const reserved = limit - capacityForReads(limit, this.#options.reserve);
+    const reserved = limit - shareOf(limit, 1 - this.#options.reserve);
     const remainingForReads = Math.max(0, remaining - reserved);
     return { limit, remaining, remainingForReads, resetSeconds };
   }
 
-  get source(): TokenBucket["source"] {
+  /**
+   * Where the tokens come from: the budget that all replicas share, this replica's share while Redis
+   * cannot be used, or a budget of its own without Redis.
+   */
+  get source(): "own" | "shared" | "share" {
     if (!this.#shared) return "own";
     return this.#own ? "share" : "shared";
   }
 
+  /** Fails all waiting calls with UNAVAILABLE, and stops the timer. */
   close(): void {
     this.#queue.close();
     this.#alarm.stop();
@@ -146,7 +168,7 @@ export class QueuedBucket implements TokenBucket {
 
   /** Does all that is due, and sets the alarm for the rest. */
   #wake(): void {
-    const now = this.#clock.now();
+    const now = this.#options.clock.now();
     const own = this.#own;
     const shared = this.#shared;
     if (own) this.#serveFrom(own, now);
@@ -160,7 +182,7 @@ export class QueuedBucket implements TokenBucket {
   async #ask(shared: SharedBudget): Promise<void> {
     const own = this.#own;
     const wants = own ? { money: {}, read: {} } : wantsOf(this.#queue, shared.replicas);
-    const now = this.#clock.now();
+    const now = this.#options.clock.now();
     const takes = own?.takes ?? 0;
     const out = own ? Math.min(own.outAt(now), takes) : this.#untold || undefined;
     const heldMs = this.#heldUntil - now;
@@ -173,10 +195,11 @@ export class QueuedBucket implements TokenBucket {
   }
 
   #receive(shared: SharedBudget, reply: TakeReply, wants: Wants): void {
-    const now = this.#clock.now();
+    const now = this.#options.clock.now();
     const wasAlone = this.#own !== undefined;
     this.#source = shared;
-    if (wasAlone) this.#report("budgetSource", { account: this.#account, source: "shared" });
+    if (wasAlone)
+      this.#options.report("budgetSource", { account: this.#options.account, source: "shared" });
     for (const grant of grantsOf(reply, wants)) this.#serve(shared, grant, now);
     if (reply.money.unmet + reply.read.unmet > 0) this.#queue.review(now);
     else if (this.#queue.size > 0) shared.askBy(now);
@@ -211,7 +234,7 @@ export class QueuedBucket implements TokenBucket {
     const once = (settle: (now: number) => void) => {
       if (settled) return;
       settled = true;
-      settle(this.#clock.now());
+      settle(this.#options.clock.now());
       this.#alarm.soon();
     };
     return {
@@ -223,12 +246,12 @@ export class QueuedBucket implements TokenBucket {
         }),
       rejected: (answer) =>
         once((now) => {
-          this.#report("tokenRejected", { account: this.#account });
+          this.#options.report("tokenRejected", { account: this.#options.account });
           const reading = readRateLimitHeaders(answer);
           const { resetSeconds = 1 } = reading;
           this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
           from.reject(token, reading, now);
-          uncounted?.reject(undefined, reading, now);
+          uncounted?.askBy(now);
           this.#queue.review(now);
         }),
       release: () =>
@@ -244,9 +267,13 @@ export class QueuedBucket implements TokenBucket {
     const { limit, replicas } = shared;
     const share = budgetRules.fallbackShare / Math.max(1, replicas);
     const { reserve } = this.#options;
-    this.#source = new Budget({ initialLimit: limit, reserve, share }, this.#clock.now());
+    this.#source = new Budget({ initialLimit: limit, reserve, share }, this.#options.clock.now());
     const reason = cause instanceof Error ? inWords(cause) : String(cause);
-    this.#report("budgetSource", { account: this.#account, source: "share", reason });
+    this.#options.report("budgetSource", {
+      account: this.#options.account,
+      source: "share",
+      reason,
+    });
   }
 
   readonly #turnAt: TurnAt = (priority, ahead, now) => {

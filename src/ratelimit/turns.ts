@@ -33,10 +33,7 @@ export class Turns<T> {
   /** All callers: first the next one of each group, then all others. */
   get callers(): [key: string, Calls<T>][] {
     const groups = [...this.#groups.values()].map(({ callers }) => [...callers]);
-    return [
-      ...groups.flatMap(([first]) => (first ? [first] : [])),
-      ...groups.flatMap(([, ...rest]) => rest),
-    ];
+    return [...groups.flatMap((all) => all.slice(0, 1)), ...groups.flatMap((all) => all.slice(1))];
   }
 
   /** The calls of this caller, if any wait. */

@@ -6,7 +6,7 @@ import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { passOver } from "../ledger/record.ts";
 import { startTimer } from "../net/timer.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Account } from "../upstream/upstream.ts";

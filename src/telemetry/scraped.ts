@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
 import type { TelemetryContext } from "./metrics.ts";
 
 /** Where the gauges below are read. */

@@ -1,6 +1,7 @@
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { MemoryBudget } from "../net/memory-budget.ts";
-import type { TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
+import type { TurnTaker } from "../ratelimit/bucket.ts";
+import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";

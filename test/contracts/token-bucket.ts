@@ -6,9 +6,9 @@ import type {
   Permit,
   Priority,
   TakeOptions,
-  TokenBucket,
   TokenBucketOptions,
 } from "../../src/ratelimit/bucket.ts";
+import type { TokenBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { settled, VirtualClock } from "../ratelimit/virtual-clock.ts";
 
 /** Makes a bucket on this clock that shares no state with those made before. */

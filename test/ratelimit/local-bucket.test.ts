@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { TakeOptions, TokenBucket } from "../../src/ratelimit/bucket.ts";
-import { QueuedBucket } from "../../src/ratelimit/queued-bucket.ts";
+import type { TakeOptions } from "../../src/ratelimit/bucket.ts";
+import { QueuedBucket, type TokenBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { reportTo } from "../../src/report.ts";
 import { testTokenBucket } from "../contracts/token-bucket.ts";
 import { settled, VirtualClock } from "./virtual-clock.ts";

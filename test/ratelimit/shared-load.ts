@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { GatewayError } from "../../src/errors.ts";
-import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
+import type { Permit, Priority } from "../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../src/ratelimit/clock.ts";
-import { QueuedBucket } from "../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket, type TokenBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { type Report, reportTo } from "../../src/report.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { GatewayError } from "../../src/errors.ts";
-import type { Permit, Priority, TokenBucket, TurnTaker } from "../../src/ratelimit/bucket.ts";
+import type { Permit, Priority, TurnTaker } from "../../src/ratelimit/bucket.ts";
+import type { TokenBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { seeded } from "../random.ts";
 import { slidingWindowUpstream } from "./modelled-upstream.ts";
 import type { VirtualClock } from "./virtual-clock.ts";

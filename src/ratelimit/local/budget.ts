@@ -1,6 +1,5 @@
 import { Deque } from "../../collections/deque.ts";
 import {
-  capacityForReads,
   type Priority,
   type RateLimitStatus,
   shareOf,
@@ -88,7 +87,7 @@ export class Budget {
     if (priority === "money") return at;
     // Reads have the same rate over a shorter window. So a burst of reads leaves the reserve
     // untouched until tokens begin to come back, and under a steady load nothing is wasted.
-    const forReads = capacityForReads(capacity, this.#reserve);
+    const forReads = shareOf(capacity, 1 - this.#reserve);
     return Math.max(at, this.#latest(forReads - ahead) + forReads * interval);
   }
 

@@ -177,14 +177,11 @@ export class SharedBudget {
     }
   }
 
-  /**
-   * Records a rejection by the upstream; without a token if Redis does not know that take. It is
-   * reported now, so that the other replicas stop at once.
-   */
-  reject(token: SharedToken | undefined, reading: RateLimitReading, now: number): void {
-    if (token) this.observe(token, reading, now);
+  /** Records a rejection by the upstream. It is reported now, so that all replicas stop at once. */
+  reject(token: SharedToken, reading: RateLimitReading, now: number): void {
+    this.observe(token, reading, now);
     this.askBy(now);
-    if (token?.id === this.#stateId) this.#rejected = Math.max(token.order, this.#rejected);
+    if (token.id === this.#stateId) this.#rejected = Math.max(token.order, this.#rejected);
   }
 
   /** Records the limit in the answer to a call that was sent without Redis, at `sentAt`. */
@@ -251,16 +248,14 @@ export class SharedBudget {
     const timeoutMs = isFirst ? firstTimeoutMs : requestTimeoutMs;
     const reply = JSON.parse(String(await this.#within(timeoutMs, run()))) as TakeReply;
     if (this.#newest === newest) this.#newest = undefined;
-    if (reply.id !== this.#stateId) this.#forgetTakes();
+    if (reply.id !== this.#stateId) {
+      // Another state numbers takes anew: what was to be reported of the old ones has no meaning.
+      this.#unused.clear();
+      if (this.#newest?.order !== undefined) this.#newest = undefined;
+      this.#rejected = 0;
+    }
     this.#last = { reply, at: clock.now() };
     return reply;
-  }
-
-  /** Another state numbers takes anew: drops reports about the old takes. */
-  #forgetTakes(): void {
-    this.#unused.clear();
-    if (this.#newest?.order !== undefined) this.#newest = undefined;
-    this.#rejected = 0;
   }
 
   #within<T>(ms: number, reply: Promise<T>): Promise<T> {

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
-import type { Priority, TokenBucket } from "../../../src/ratelimit/bucket.ts";
-import { QueuedBucket, type RedisBucketOptions } from "../../../src/ratelimit/queued-bucket.ts";
+import type { Priority } from "../../../src/ratelimit/bucket.ts";
+import {
+  QueuedBucket,
+  type RedisBucketOptions,
+  type TokenBucket,
+} from "../../../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { type Report, reportTo } from "../../../src/report.ts";

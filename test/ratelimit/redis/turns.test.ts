@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, it } from "node:test";
-import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../../src/ratelimit/clock.ts";
-import { QueuedBucket } from "../../../src/ratelimit/queued-bucket.ts";
+import { QueuedBucket, type TokenBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { seeded } from "../../random.ts";

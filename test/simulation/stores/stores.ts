@@ -1,6 +1,6 @@
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
+import type { TokenBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import type { Account } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
 import type { Replication } from "../plan.ts";
