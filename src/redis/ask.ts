@@ -40,7 +40,7 @@ export class StoreUnavailable extends GatewayError {
   /** The connection broke or was missing: the next one shows whether the store is away. */
   readonly broken: boolean;
 
-  constructor(given: unknown, { away, broken }: { away: boolean; broken: boolean }) {
+  constructor(given: unknown, { away = false, broken = false } = {}) {
     const cause = withoutCommand(given);
     super("UNAVAILABLE", "the store is out of reach", {
       ...{ reason: "STORE_UNAVAILABLE", retryAfterMs, cause },
@@ -57,15 +57,13 @@ export class StoreUnavailable extends GatewayError {
  */
 export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   if (error instanceof GatewayError) return error;
-  if (!client) return new StoreUnavailable(error, { away: false, broken: false });
-  const link = linkOf(client);
+  const link = client && linkOf(client);
+  const isReply = error instanceof Error && error.name === "ReplyError";
   // A cluster client retries first, and then reports it behind "Last error: ReplyError: ".
-  if (error instanceof Error && /^(?:.*: ReplyError: )?CLUSTERDOWN/.test(error.message)) {
-    return new StoreUnavailable(error, { away: link.onDown(), broken: false });
+  if (link && error instanceof Error && /^(?:.*: ReplyError: )?CLUSTERDOWN/.test(error.message)) {
+    return new StoreUnavailable(error, { away: link.onDown() });
   }
-  if (error instanceof Error && error.name === "ReplyError") {
-    return new StoreUnavailable(error, { away: false, broken: false });
-  }
+  if (!link || isReply) return new StoreUnavailable(error);
   const broken = !(error instanceof RedisTimeout);
   return new StoreUnavailable(error, { away: link.isAway(), broken });
 }

@@ -15,12 +15,7 @@ import { isCluster, type ServerAddress } from "./link.ts";
 import type { SentinelView } from "./sentinels.ts";
 
 /** Finds out whether enough servers hold what a connection wrote. */
-export interface WriteConcern {
-  /** Adds the commands that find this out, after the writes; replicas have `ms` to acknowledge. */
-  queue(pipeline: ChainableCommander, ms: number): void;
-  /** @throws Error that says why the writes do not count as written, by the answers */
-  assertHeld(answers: PipelineAnswers, asked: Question): Promise<void>;
-}
+export type WriteConcern = Pick<AllReplicas, "queue" | "assertHeld">;
 
 export type PipelineAnswers = readonly (readonly [error: Error | null, answer: unknown])[];
 
@@ -35,24 +30,14 @@ export interface Question {
  * Requires that `min` replicas hold the writes, whichever they are: a failover to another replica
  * loses the writes.
  */
-export class SomeReplicas implements WriteConcern {
-  readonly #min: number;
-
-  constructor(min: number) {
-    this.#min = min;
-  }
-
-  queue(pipeline: ChainableCommander, ms: number): void {
-    pipeline.wait(this.#min, ms);
-  }
-
-  async assertHeld([answer]: PipelineAnswers): Promise<void> {
+export const someReplicas = (min: number): WriteConcern => ({
+  queue: (pipeline, ms) => void pipeline.wait(min, ms),
+  async assertHeld([answer]) {
     const [error, replicas] = answer ?? [new Error("no answer")];
     if (error) throw error;
-    if (Number(replicas) >= this.#min) return;
-    throw new Error(`${replicas} of ${this.#min} replicas acknowledged`);
-  }
-}
+    if (Number(replicas) < min) throw new Error(`${replicas} of ${min} replicas acknowledged`);
+  },
+});
 
 /** How long a replica that was in sync is remembered: longer than Sentinels take to discover one. */
 const recentMs = 30_000;
@@ -75,7 +60,7 @@ interface Reading {
  * Requires that every replica that could be promoted holds a write: see
  * docs/decisions/0001-all-replicas.md.
  */
-export class AllReplicas implements WriteConcern {
+export class AllReplicas {
   readonly #redis: RedisConnector;
   /** When each replica was last in sync. */
   readonly #inSyncMs = new Map<ServerAddress, number>();
@@ -99,6 +84,7 @@ export class AllReplicas implements WriteConcern {
     this.#redis = redis;
   }
 
+  /** Adds the commands that find this out, after the writes; replicas have `ms` to acknowledge. */
   queue(pipeline: ChainableCommander, ms: number): void {
     pipeline.role();
     pipeline.wait(this.#waitFor, ms);
@@ -106,6 +92,7 @@ export class AllReplicas implements WriteConcern {
     if (isCluster(this.#redis.client)) pipeline.call("CLUSTER", "NODES");
   }
 
+  /** @throws Error that says why the writes do not count as written, by the answers */
   async assertHeld(answers: PipelineAnswers, { primary, again }: Question): Promise<void> {
     const reading = readingOf(answers, primary);
     const { written, following, node } = reading;

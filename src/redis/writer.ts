@@ -7,7 +7,7 @@ import { isUnknown, type Script } from "./script.ts";
 import {
   AllReplicas,
   type PipelineAnswers,
-  SomeReplicas,
+  someReplicas,
   type WriteConcern,
 } from "./write-concern.ts";
 
@@ -73,7 +73,7 @@ function unreplicated({ client }: RedisConnector): Writer["attempt"] {
  */
 function replicated(redis: RedisConnector, min: Exclude<MinReplicas, 0>): Writer["attempt"] {
   const client = redis.dedicated();
-  const concern = () => (min === "all" ? new AllReplicas(redis) : new SomeReplicas(min));
+  const concern = () => (min === "all" ? new AllReplicas(redis) : someReplicas(min));
   const batches = new Map<string, Batches>();
   return (...write) => {
     // In a cluster a pipeline can only hold writes of one slot.
