@@ -240,12 +240,11 @@ export class SharedBudget {
       ...(heldMs > 0 && { rejected: { order: this.#rejected, ms: Math.ceil(heldMs) + 1 } }),
     });
     this.#unused.clear();
-    const isFirst = this.#last === undefined;
     const run = async () => {
-      if (isFirst) await readyWithin(firstTimeoutMs, client);
+      // A connection that is being opened, or broke, is no outage yet.
+      if (client.status !== "ready") await readyWithin(timeoutMs, client);
       return await script.run(client, [keys.bucket], [text, rules]);
     };
-    const timeoutMs = isFirst ? firstTimeoutMs : requestTimeoutMs;
     const reply = JSON.parse(String(await this.#within(timeoutMs, run()))) as TakeReply;
     if (this.#newest === newest) this.#newest = undefined;
     if (reply.id !== this.#stateId) {
@@ -272,10 +271,7 @@ const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
 const rules = JSON.stringify(budgetRules);
 
 /** Longest wait for one reply, in milliseconds. */
-const requestTimeoutMs = 250;
-
-/** The same for the first reply: a process that starts is busy, and may not be connected yet. */
-const firstTimeoutMs = 1_000;
+const timeoutMs = 250;
 
 /**
  * A replica asks at least this often, in milliseconds. Less than a window, so that a replica that

@@ -60,5 +60,5 @@ export function redisOn(
     await new Promise<void>((resolve) => clock.after(roundTripMs, resolve));
     return reply;
   };
-  return overridden(client, { eval: run as never, evalsha: run as never });
+  return overridden(client, { eval: run as never, evalsha: run as never, status: "ready" });
 }
