@@ -4,6 +4,7 @@ import { repeat } from "../net/timer.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { type ConnectorOptions, connectorTo } from "./connector.ts";
+import { within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { addressOf, isCluster, Link, type ServerAddress } from "./link.ts";
 import { connectionOptions, hostAndPort, Sentinels } from "./sentinels.ts";
@@ -23,8 +24,8 @@ export interface RedisConnector {
   dedicated(): RedisClient;
   /** A connection of its own, to listen to channels: in a cluster, to any node, which hears of all. */
   subscriber(): Redis;
-  /** A connection to one server of the set. The caller opens and closes it; it never reconnects. */
-  server(address: ServerAddress): Redis;
+  /** What one server of the set answers to INFO. */
+  info(address: ServerAddress): Promise<string>;
   /** Only with a Sentinel set. */
   readonly sentinels: Sentinels | undefined;
   /** Closes the client, the dedicated connections and those to the Sentinels. */
@@ -89,7 +90,7 @@ export function connectRedis(
     });
     clients.add(client);
     const refreshing = isCluster(client) ? refreshSlots(client) : undefined;
-    keepConnected(client, reconnectMs, () => {
+    keepConnected(client, () => {
       clients.delete(client);
       refreshing?.close();
     });
@@ -114,15 +115,16 @@ export function connectRedis(
     dedicated,
     // The driver's own for a cluster is opened anew without a pause when it is refused.
     subscriber: () => (isCluster(client) ? subscriberOf(client) : (dedicated() as Redis)),
-    server(address) {
-      const one = new Redis({
-        ...server,
-        ...hostAndPort(address),
-        lazyConnect: true,
-        enableReadyCheck: false,
-      });
+    async info(address) {
+      const place = hostAndPort(address);
+      const one = new Redis({ ...server, ...place, lazyConnect: true, enableReadyCheck: false });
       one.on("error", onError);
-      return one;
+      try {
+        await within(infoMs, one.connect());
+        return await within(infoMs, one.info());
+      } finally {
+        one.disconnect();
+      }
     },
     sentinels,
     async close() {
@@ -131,6 +133,8 @@ export function connectRedis(
     },
   };
 }
+
+const infoMs = 500;
 
 /** Reports every command of a client, including those in pipelines. */
 function reportCommands(client: RedisClient, report: Report): void {
@@ -149,9 +153,6 @@ function reportCommands(client: RedisClient, report: Report): void {
     return send.call(observed, command, ...rest);
   };
 }
-
-/** Milliseconds between tries: once Redis is back, clients connect well within the promised 2 s. */
-const reconnectMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 500);
 
 function clientOf(nodes: readonly string[], server: ServerOptions): RedisClient {
   const [one, ...others] = nodes;

@@ -2,17 +2,15 @@ import type { Cluster, Redis } from "ioredis";
 
 /** A client that is not ready for this long is connected anew, in milliseconds. */
 const stuckMs = 10_000;
+/** The pause before each try: once Redis is back, clients connect well within the promised 2 s. */
+const pauseMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 500);
 
 /**
- * Opens a client's connection again until its owner calls `disconnect()`; `pauseMs` gives the pause
- * before each try. The driver's own retries stay off, since it gives them up in some cases, as when a
- * connection ends while its Sentinels are being asked.
+ * Opens a client's connection again until its owner calls `disconnect()`. The driver's own retries
+ * stay off, since it gives them up in some cases, as when a connection ends while its Sentinels are
+ * being asked.
  */
-export function keepConnected(
-  client: Redis | Cluster,
-  pauseMs: (tries: number) => number,
-  onReleased: () => void = () => {},
-): void {
+export function keepConnected(client: Redis | Cluster, onReleased: () => void = () => {}): void {
   let tries = 0;
   let timer: NodeJS.Timeout | undefined;
   const lookIn = (ms: number, look: () => void) => {

@@ -53,7 +53,6 @@ const stragglersMs = 30;
 const anewMs = 10_000;
 /** How often the Sentinels are asked for the primary, in milliseconds. */
 const lookMs = 500;
-const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 6), 2_000);
 
 /** No Sentinel names a primary. */
 export class NoPrimary extends Error {
@@ -92,16 +91,17 @@ export class Sentinels {
 
   constructor(options: SentinelsOptions) {
     this.#options = options;
-    const { tls } = options;
-    this.#clients = options.addresses.map((address) => {
-      const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
+    const { addresses, tls } = options;
+    const all = { ...connectionOptions, protocol: 2, enableReadyCheck: false } as const;
+    this.#clients = addresses.map((address) => {
+      const client = new Redis({ ...all, ...address, ...(tls && { tls }) });
       // That an open one broke says nothing: the next try shows what is wrong.
       client.on("error", (error) => {
         if (client.status !== "ready") this.#failures.set(client, error);
       });
       client.on("ready", () => this.#failures.delete(client));
       client.setMaxListeners(0);
-      keepConnected(client, reconnectMs);
+      keepConnected(client);
       return client;
     });
     const look = () => this.primary().catch(() => {});
@@ -211,11 +211,6 @@ export const connectionOptions = {
   keepAlive: 10_000,
   // Closes a connection that died silently; longer than any answer may take.
   socketTimeout: 2_500,
-} satisfies RedisOptions;
-
-const sentinelOptions = {
-  ...connectionOptions,
-  ...{ protocol: 2, enableReadyCheck: false },
 } satisfies RedisOptions;
 
 /** Splits `host:port`; the host may be an IPv6 address. */

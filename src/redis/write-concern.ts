@@ -10,7 +10,6 @@ import {
   readRole,
 } from "./acknowledged.ts";
 import type { RedisConnector } from "./connect.ts";
-import { within } from "./deadline.ts";
 import { isCluster, type ServerAddress } from "./link.ts";
 import type { SentinelView } from "./sentinels.ts";
 
@@ -43,7 +42,6 @@ export const someReplicas = (min: number): WriteConcern => ({
 const recentMs = 30_000;
 /** How long a Sentinel view, or a replica's answer, may be used again. */
 const viewMs = 1_000;
-const infoMs = 500;
 
 /** How long the second WAIT gives replicas in sync to catch up, in milliseconds. */
 const againMs = 500;
@@ -160,19 +158,9 @@ export class AllReplicas {
   #isLeftBehind(address: ServerAddress): Promise<boolean> {
     const asked = this.#behind.get(address);
     if (asked && performance.now() - asked.atMs < viewMs) return asked.isBehind;
-    const isBehind = this.#info(address).then(hasLongBeenOutOfSync, () => false);
+    const isBehind = this.#redis.info(address).then(hasLongBeenOutOfSync, () => false);
     this.#behind.set(address, { isBehind, atMs: performance.now() });
     return isBehind;
-  }
-
-  async #info(address: ServerAddress): Promise<string> {
-    const server = this.#redis.server(address);
-    try {
-      await within(infoMs, server.connect());
-      return await within(infoMs, server.info());
-    } finally {
-      server.disconnect();
-    }
   }
 }
 

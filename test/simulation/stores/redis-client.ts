@@ -22,7 +22,7 @@ export function connectorTo(options: ClientOptions, hasSentinels: boolean): Redi
     client: open(),
     dedicated: open,
     subscriber: open as () => Redis,
-    server() {
+    info() {
       throw new Error("there is one server");
     },
     sentinels: hasSentinels ? (sentinelsOf(options) as Sentinels) : undefined,
