@@ -7,7 +7,6 @@ import { createCallbackHandler } from "../callbacks/receiver.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
-import { warmUp } from "../core/validate.ts";
 import { ofAccount } from "../errors.ts";
 import { schema } from "../graphql/schema/schema.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
@@ -19,7 +18,6 @@ import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import type { Logger, Report } from "../report.ts";
 import { createRpcServer } from "../rpc/server.ts";
-import { services } from "../rpc/services/routes.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
 import {
@@ -93,7 +91,6 @@ export async function startGateway(config: Config, log: Logger, sandbox: object 
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     ...{ report, tracing },
   });
-  warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
   const edges = createEdges(common, back, core, identify, tlsFiles);
   const { admission, intake, publicServer, rpc } = edges;

@@ -1,5 +1,4 @@
 import {
-  create,
   createRegistry,
   type DescField,
   type DescMessage,
@@ -12,8 +11,9 @@ import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/va
 import { oncePer } from "../collections/once-per.ts";
 import { type FieldViolation, GatewayError, textOfFields } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
-import { isSurelyValid } from "./rules/surely-valid.ts";
+import { surelyValid } from "../gen/rules.ts";
 
+/** It compiles the rules of a type when it first words a refusal, in tens of milliseconds. */
 let validator: Validator | undefined;
 
 /**
@@ -24,7 +24,7 @@ export function validate<Desc extends DescMessage>(
   schema: Desc,
   request: MessageShape<Desc>,
 ): void {
-  if (isSurelyValid(schema, request)) return;
+  if (surelyValid[schema.typeName]?.(request)) return;
   const large = tooLarge(reflect(schema, request));
   if (large.length > 0) throw invalidFields(large);
   validator ??= createValidator({ registry: createRegistry(file_payments_v1_rules) });
@@ -72,14 +72,6 @@ export function invalidFields(fields: readonly FieldViolation[]): GatewayError {
     reason: "INVALID_FIELDS",
     fields,
   });
-}
-
-/**
- * Compiles the checks that valid requests pass, so that no caller waits for that. Protovalidate
- * compiles the rules of a type when it first words a refusal, which takes tens of milliseconds.
- */
-export function warmUp(schemas: Iterable<DescMessage>): void {
-  for (const schema of schemas) isSurelyValid(schema, create(schema));
 }
 
 /**
