@@ -7,20 +7,18 @@ import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { ask } from "../../src/redis/ask.ts";
-import { connectRedis } from "../../src/redis/connect.ts";
 import { connectorTo } from "../../src/redis/connector.ts";
 import { Link } from "../../src/redis/link.ts";
 import { watchOutages } from "../../src/redis/outages.ts";
 import { Sentinels } from "../../src/redis/sentinels.ts";
 import { parseRedisUrl } from "../../src/redis/url.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { listen } from "../listen.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { timeoutMs, until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { freePort, startRedis, withoutRedis } from "./server.ts";
-import { connected } from "./suite.ts";
+import { connected, connecting } from "./suite.ts";
 
 describe("a connection to a cluster", { skip: withoutRedis }, () => {
   const cluster = ofSuite(startCluster);
@@ -92,12 +90,7 @@ test("a database that the server lacks is not replaced by another one", {
   skip: withoutRedis,
 }, async (t) => {
   const server = closing(t, await startRedis());
-  const errors: string[] = [];
-  const url = new Secret(`${server.url}/99`);
-  const { client } = closing(
-    t,
-    connectRedis(url, ({ message }) => errors.push(message)),
-  );
+  const { client, errors } = connecting(t, `${server.url}/99`);
   await until(async () => {
     await assert.rejects(client.set("key", "value"), "no command reaches another database");
     return errors.filter((message) => /DB index/.test(message)).length > 1;

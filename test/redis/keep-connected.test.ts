@@ -1,23 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { Cluster, Redis } from "ioredis";
-import { connectRedis, type RedisClient, type RedisConnector } from "../../src/redis/connect.ts";
+import type { RedisClient } from "../../src/redis/connect.ts";
 import { keepConnected } from "../../src/redis/keep-connected.ts";
 import { reportTo } from "../../src/report.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, startRedis, withoutRedis } from "./server.ts";
-
-function connecting(t: TestContext, url: string): RedisConnector {
-  const redis = closing(
-    t,
-    connectRedis(new Secret(url), () => {}),
-  );
-  return redis;
-}
+import { connecting } from "./suite.ts";
 
 /** A client that is kept connected; its driver gives up at once. */
 function kept(t: TestContext, port: number): Redis {
@@ -50,10 +42,8 @@ describe("connections to Redis", { skip: withoutRedis }, () => {
 
   it("move to the primary that Sentinel names, even from one that still serves", async (t) => {
     let failovers = 0;
-    const redis = connectRedis(new Secret(set.url), () => {}, {
-      report: reportTo({ redisFailover: () => void failovers++ }),
-    });
-    t.after(() => redis.close());
+    const report = reportTo({ redisFailover: () => void failovers++ });
+    const redis = connecting(t, set.url, { report });
     const dedicated = redis.dedicated();
     t.after(() => dedicated.disconnect());
     await Promise.all([answers(redis.client), answers(dedicated)]);
@@ -68,21 +58,13 @@ describe("connections to Redis", { skip: withoutRedis }, () => {
   });
 
   it("report no error while one Sentinel answers, and the cause when none does", async (t) => {
-    const errors: string[] = [];
     const dead = await freePort();
     const url = set.url.replace("redis+sentinel://", `redis+sentinel://127.0.0.1:${dead},`);
-    const redis = closing(
-      t,
-      connectRedis(new Secret(url), ({ message }) => errors.push(message)),
-    );
+    const redis = connecting(t, url);
     await answers(redis.client);
     await redis.sentinels?.views();
-    assert.equal(errors.length, 0, errors.join("\n"));
-    const nowhere = `redis+sentinel://127.0.0.1:${dead}/payments`;
-    closing(
-      t,
-      connectRedis(new Secret(nowhere), ({ message }) => errors.push(message)),
-    );
+    assert.equal(redis.errors.length, 0, redis.errors.join("\n"));
+    const { errors } = connecting(t, `redis+sentinel://127.0.0.1:${dead}/payments`);
     await until(async () => errors.length > 2);
     assert.match(errors[0] ?? "", /^All sentinels are unreachable: connect ECONNREFUSED/);
   });

@@ -6,14 +6,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import slotOf from "cluster-key-slot";
 import type { Cluster } from "ioredis";
 import { ask, isAway, StoreUnavailable } from "../../src/redis/ask.ts";
-import { connectRedis } from "../../src/redis/connect.ts";
 import { Link } from "../../src/redis/link.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, type RedisServer, type Settings, startRedis, withoutRedis } from "./server.ts";
+import { connecting } from "./suite.ts";
 
 interface Store {
   readonly url: string;
@@ -73,11 +72,7 @@ describe("the link to Redis", options, () => {
        * away, else to `silent` if a write failed otherwise, else to `up`.
        */
       function connect(t: TestContext, url: string) {
-        const redis = closing(
-          t,
-          connectRedis(new Secret(url), () => {}, { tls }),
-        );
-        const { client } = redis;
+        const { client } = connecting(t, url, { tls });
         const questions = ["{a}", "{b}", "{c}", "{d}", "{e}", "{f}"].map((key) => async () => {
           try {
             await ask(client, () => client.set(key, "1"));
@@ -158,10 +153,7 @@ test("a server that has no room for one more connection is not away, by TLS neit
     if (!`${answer}`.startsWith("+PONG")) refused++;
   }
   for (const url of [server.url, `rediss://127.0.0.1:${port}`]) {
-    const { client } = closing(
-      t,
-      connectRedis(new Secret(url), () => {}, { tls }),
-    );
+    const { client } = connecting(t, url, { tls });
     for (let tries = 0; tries < 8; tries++) {
       const asked = ask(client, () => client.ping());
       await assert.rejects(asked, ({ away }: StoreUnavailable) => !away, url);

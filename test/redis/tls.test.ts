@@ -4,11 +4,8 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
-import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/deadline.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { timeoutMs, until } from "../until.ts";
@@ -21,6 +18,7 @@ import {
   startRedis,
   withoutRedis,
 } from "./server.ts";
+import { connecting } from "./suite.ts";
 
 type Readiness = { details: { redis: { status: string } } };
 const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
@@ -64,16 +62,10 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
   it("is not used while its own is not trusted, and reached once the file that names its authority is replaced", async (t) => {
     const caFile = join(directory(t), "ca.crt");
     copyFileSync(fixture("ca-two.crt"), caFile);
-    const errors: string[] = [];
-    const redis = closing(
-      t,
-      connectRedis(new Secret(url), ({ message }) => errors.push(message), {
-        tls: { ...files, caFile },
-      }),
-    );
+    const redis = connecting(t, url, { tls: { ...files, caFile } });
     await readyWithin(300, redis.client);
     assert.notEqual(redis.client.status, "ready");
-    assert.match(errors.join(), /self-signed certificate/);
+    assert.match(redis.errors.join(), /self-signed certificate/);
     copyFileSync(files.caFile, caFile);
     await readyWithin(timeoutMs, redis.client);
     assert.equal(redis.client.status, "ready");
@@ -133,10 +125,7 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
   });
 
   it("are used with one, and the next primary too", async (t) => {
-    const redis = closing(
-      t,
-      connectRedis(new Secret(url), () => {}, { tls: files }),
-    );
+    const redis = connecting(t, url, { tls: files });
     await readyWithin(timeoutMs, redis.client);
     await redis.client.set("key", "kept");
     await until(async () => (await servers[1]?.command("GET", "key")) === "kept");
