@@ -16,29 +16,17 @@ import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment } from "../core/answers.ts";
-import { type Answer, serve, somebody } from "./serve.ts";
+import { type Answer, serve } from "./serve.ts";
 
-/* `http-path.test.ts` has status, headers and body of each kind of request. */
+/* `http-path.test.ts` has status, headers and body of each kind of request, and what the core receives. */
 const budget = "{ rateLimit { limit } }";
 const confirm = (alias: string) =>
   `${alias}: confirmPayment(input: {externalId: "e"}) { __typename }`;
 
-test("the core receives the caller, the deadline, the idempotency key and the request id", async (t) => {
-  const gateway = await serve(
-    t,
-    { confirmPayment: async () => answeredPayment() },
-    { identify: async ({ header }) => ({ ...somebody, name: header("authorization") ?? "" }) },
-  );
-  const before = Date.now();
-  const response = await gateway.post(
-    { query: `mutation { ${confirm("a")} }` },
-    { "idempotency-key": "key-1", authorization: "Bearer me" },
-  );
-  const call = gateway.seen()[0]?.call ?? assert.fail();
-  assert.equal(call.caller.name, "Bearer me");
-  assert.equal(call.idempotencyKey, "key-1");
-  assert.equal(call.requestId, response.headers.get("x-request-id"));
-  assert.ok((call.deadlineMs ?? 0) >= before + 60_000);
+test("the core has the id of a request that its answer names", async (t) => {
+  const gateway = await serve(t, { confirmPayment: async () => answeredPayment() });
+  const { headers } = await gateway.post({ query: `mutation { ${confirm("a")} }` });
+  assert.equal(gateway.seen()[0]?.call.requestId, headers.get("x-request-id"));
 });
 
 test("a request with an Idempotency-Key and several mutations runs none of them", async (t) => {
@@ -148,26 +136,6 @@ test("an operation that takes too long is cut at its deadline", async (t) => {
   const gateway = await serve(t, { getOperation: untilAborted }, { timeoutMs: 20 });
   const { errors } = await gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
   assert.equal(errors[0].extensions.code, "DEADLINE_EXCEEDED");
-});
-
-test("a refusal has Retry-After, and the budget of its kind of call", async (t) => {
-  const refuses = () =>
-    Promise.reject(new GatewayError("RESOURCE_EXHAUSTED", "not now", { retryAfterMs: 1_250 }));
-  const gateway = await serve(t, {
-    getOperation: refuses,
-    confirmPayment: refuses,
-    resendCallback: refuses,
-  });
-  for (const [query, left] of [
-    [`{ operation(externalId: "e", operationId: "o") { id } }`, 5],
-    [`mutation { ${confirm("a")} }`, 7],
-    [`mutation { resendCallback(input: {externalId: "e"}) { __typename } }`, 5],
-  ] as const) {
-    const response = await gateway.post({ query });
-    assert.equal(response.headers.get("retry-after"), "2", query);
-    assert.equal(response.headers.get("ratelimit"), `"account";r=${left};t=1`, query);
-  }
-  assert.equal((await gateway.post({ query: budget })).headers.get("retry-after"), null);
 });
 
 test("a customer's token is refused in a URL, and taken by POST", async (t) => {
