@@ -29,15 +29,7 @@ describe("the directory of the embedded store", () => {
     path: string,
     message: RegExp,
     open: (path: string) => unknown = openDirectory,
-  ) =>
-    assert.throws(
-      () => open(path),
-      (error: unknown) => {
-        assert(error instanceof StoreRefused, String(error));
-        assert.match(error.message, message);
-        return true;
-      },
-    );
+  ) => assert.throws(() => open(path), { name: "StoreRefused", message });
 
   /** Starts another process that holds the directory. */
   async function holder(t: TestContext, path: string): Promise<ChildProcess> {
