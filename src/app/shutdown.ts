@@ -63,11 +63,13 @@ export function createShutdown(options: ShutdownOptions) {
     const cutUnused = setTimeout(() => {
       for (const socket of unused) socket.destroy();
     }, arrivalMs);
-    const rpcDrained = rpc.drain(timeoutMs);
+    const rpcDrained = rpc.drain();
     const reconciled = options.reconciler?.close();
     const coreDrained = core.drain(shuttingDown(": resume from the last cursor"), spreadMs);
     // Calls are cut when a tenth of the time is left, in which their responses are sent.
-    const cut = setTimeout(() => graphql.endCalls(shuttingDown()), timeoutMs * 0.9);
+    const cut = setTimeout(() => {
+      for (const edge of [graphql, rpc]) edge.endCalls(shuttingDown());
+    }, timeoutMs * 0.9);
     const publicDrained = [options.closeSockets({ spreadMs, timeoutMs }), closed(publicServer)];
     await Promise.all([reconciled, rpcDrained, coreDrained, ...publicDrained]);
     clearTimeout(cut);

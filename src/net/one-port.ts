@@ -64,10 +64,6 @@ export function createOnePort(options: OnePortOptions) {
     (request, response) => {
       if (!passes(request, response)) return;
       unread(response);
-      response.on("close", () => {
-        // The connection counts as idle only after this event.
-        if (!acceptor.listening) setImmediate(() => h1.closeIdleConnections());
-      });
       const age = ageOf(request.socket);
       const body = intake.bodyOf(request, response, onCut);
       const isLast = () => !keepsAlive || age.isOld;
@@ -156,12 +152,17 @@ export function createOnePort(options: OnePortOptions) {
     /** Accepts no further connections. Resolves when all calls have ended, however long they take. */
     drain(): Promise<void> {
       endKeepAlive();
-      const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
       for (const socket of undecided.values()) socket.destroy();
       guard.close();
-      // Not `close`, which would end the time-out checks: a request that stalls would hold the drain.
-      h1.closeIdleConnections();
-      return closed;
+      // A connection that is kept alive becomes idle after its last response. `h1` is not closed: that
+      // would end the time-out checks, and a request that stalls would hold the drain.
+      const sweep = setInterval(() => h1.closeIdleConnections(), 25);
+      return new Promise((resolve) => {
+        acceptor.close(() => {
+          clearInterval(sweep);
+          resolve();
+        });
+      });
     },
     /** Cuts every connection. */
     destroy(): void {

@@ -1,5 +1,5 @@
 import { UnderWay } from "../collections/under-way.ts";
-import { GatewayError } from "../errors.ts";
+import type { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createOnePort, type Tls } from "../net/one-port.ts";
 import { defaultLimits, methodsOf, type RpcLimits, type ServingOptions } from "./methods.ts";
@@ -40,11 +40,6 @@ export function createRpcServer(options: RpcServerOptions) {
     ...(options.tls ? { tls: options.tls } : {}),
   });
 
-  function cutCalls(): void {
-    const shuttingDown = new GatewayError("UNAVAILABLE", "the gateway is shutting down");
-    for (const controller of underWay) controller.abort(shuttingDown);
-  }
-
   return {
     acceptor: port.acceptor,
     renewTls: port.renewTls,
@@ -57,23 +52,20 @@ export function createRpcServer(options: RpcServerOptions) {
       port.endKeepAlive();
     },
     /**
-     * Accepts no further connections and lets calls in flight finish. Resolves when all have, at the
-     * latest after `timeoutMs`: calls that are left after nine tenths of it end with UNAVAILABLE, and
-     * at its end all connections are cut. Live streams end when the core ends them.
+     * Accepts no further connections. Resolves when all calls in flight have finished. Live streams
+     * end when the core ends them.
      */
-    async drain(timeoutMs: number): Promise<void> {
+    drain(): Promise<void> {
       health.shutDown();
-      // The last tenth of the time is for the error responses of the calls that are cut.
-      const cut = setTimeout(cutCalls, timeoutMs * 0.9);
-      const end = setTimeout(port.destroy, timeoutMs);
-      await port.drain();
-      clearTimeout(cut);
-      clearTimeout(end);
+      return port.drain();
     },
-    /** Cuts everything at once. */
+    /** Ends the calls and streams that are left: their callers receive `reason`. */
+    endCalls(reason: GatewayError): void {
+      for (const controller of underWay) controller.abort(reason);
+    },
+    /** Cuts all connections. */
     close(): void {
       health.shutDown();
-      cutCalls();
       port.destroy();
     },
   };

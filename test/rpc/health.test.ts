@@ -56,7 +56,7 @@ test("a watch reports NOT_SERVING once a drain is announced, and ends with it", 
     names.map(() => ServingStatus.NOT_SERVING),
   );
 
-  const drained = started.server.drain(60_000);
+  const drained = started.server.drain();
   const end = await watch.next().catch((error: unknown) => ConnectError.from(error));
   assert.equal((end as ConnectError).code, Code.Unavailable);
   await drained;
