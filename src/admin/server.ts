@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { type ErrorCode, GatewayError } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
+import { mappings } from "../graphql/errors.ts";
 import { isCrossOrigin } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
@@ -142,7 +143,7 @@ export function createAdminServer(options: AdminOptions): Server {
     if (error instanceof URIError) return notFound;
     // Only the messages of these errors are written to be read.
     const known = error instanceof GatewayError ? error : undefined;
-    const status = (known && statuses.get(known.code)) ?? 500;
+    const status = known ? mappings[known.code].status : 500;
     if (status === 500) onFailure(error);
     return refusal(status, known?.message ?? "internal error", known?.details.reason);
   }
@@ -204,16 +205,6 @@ async function readJson(body: Body): Promise<unknown> {
 function refusal(status: number, error: string, reason?: string): AdminAnswer {
   return { status, body: { error, reason } };
 }
-
-const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
-  ["INVALID_ARGUMENT", 400],
-  ["CANCELLED", 400],
-  ["UNAUTHENTICATED", 401],
-  ["PERMISSION_DENIED", 403],
-  ["NOT_FOUND", 404],
-  ["RESOURCE_EXHAUSTED", 503],
-  ["UNAVAILABLE", 503],
-]);
 
 function methodOf({ method = "GET" }: IncomingMessage): string {
   return method === "HEAD" ? "GET" : method;

@@ -65,15 +65,12 @@ export function guardHttp1(server: Server, onCut: OnCut): PassesHttp1 {
     return responses;
   });
 
-  // Does what Node does without a listener for this event, and counts the cut.
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    const { reason, status } = refusalOf(error.code);
-    if (reason) onCut(reason);
-    const begun = [...waitingOn(socket)].some(({ headersSent }) => headersSent);
-    if (socket.writable && !begun) {
-      socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
-    }
-    socket.destroy();
+  // Node answers what its parser refuses, and destroys the socket with the parser's error.
+  server.on("connection", (socket: Socket) => {
+    socket.on("error", ({ code }: NodeJS.ErrnoException) => {
+      const cut = cutOf(code);
+      if (cut) onCut(cut);
+    });
   });
 
   return (request, response) => {
@@ -160,18 +157,9 @@ function hasKnownCoding({ headers, httpVersionMinor }: IncomingMessage): boolean
   return coding === undefined || (/^chunked$/i.test(coding) && httpVersionMinor > 0);
 }
 
-/** The cut to count, and the status line. A connection that broke by itself is not counted. */
-function refusalOf(code = ""): { readonly reason?: Cut; readonly status: string } {
-  switch (code) {
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { reason: "slow_request", status: "408 Request Timeout" };
-    case "HPE_HEADER_OVERFLOW":
-      return { reason: "oversized_headers", status: "431 Request Header Fields Too Large" };
-    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return { reason: "protocol", status: "413 Payload Too Large" };
-    case "HPE_INVALID_EOF_STATE":
-      return { status: "400 Bad Request" };
-    default:
-      return { ...(code.startsWith("HPE_") && { reason: "protocol" }), status: "400 Bad Request" };
-  }
+/** The cut to count for a socket's error. A connection that broke by itself is not counted. */
+function cutOf(code = ""): Cut | undefined {
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return "slow_request";
+  if (code === "HPE_HEADER_OVERFLOW") return "oversized_headers";
+  return code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE" ? "protocol" : undefined;
 }
