@@ -5,7 +5,7 @@ import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import { noReport } from "../report.ts";
 import { assertOf, assertReadable, type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
-import type { Kernel, RangeOptions, Scored, StoredRecord } from "../stores/kernel.ts";
+import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
 import { type AccountOptions, LedgerAccount } from "./account.ts";
 import {
   addNews,
@@ -338,17 +338,16 @@ export class Ledger {
 
   /** @param from what their scores begin at */
   async #dueFrom(from: number, account: string, limit: number): Promise<Intent[]> {
-    const { kernel } = this.#account(account);
     for (let asked = limit; ; asked *= 2) {
-      const nowMs = kernel.nowMs();
+      const nowMs = this.nowMs(account);
       const range = { min: from, max: from + nowMs, limit: asked };
-      const found = await kernel.range([dueIndex], range);
-      const due = (await this.#callsOf(account, dueIndex, found)).filter(
+      const { calls, isAll } = await this.#callsIn(account, [dueIndex], range);
+      const due = calls.filter(
         (intent) =>
           (intent.state !== "running" || isUnknown(intent, nowMs)) && !this.isEnding(intent),
       );
       // One whose record cannot be read stays in the index, and must not hide those behind it.
-      if (due.length >= limit || found.length < asked) return due.slice(0, limit);
+      if (due.length >= limit || isAll) return due.slice(0, limit);
     }
   }
 
@@ -375,9 +374,8 @@ export class Ledger {
    * outcome began, in milliseconds since the epoch.
    */
   async stats(account: string) {
-    const { kernel } = this.#account(account);
-    const all = await this.#callsIn(account, dueIndex, { limit: maxInspected });
-    const unknown = all.filter((intent) => isUnknown(intent, kernel.nowMs()));
+    const { calls: all } = await this.#callsIn(account, [dueIndex], { limit: maxInspected });
+    const unknown = all.filter((intent) => isUnknown(intent, this.nowMs(account)));
     const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
     return {
       unknown: unknown.length,
@@ -388,18 +386,13 @@ export class Ledger {
 
   /**
    * Calls of unknown or pending outcome, for operators: those that were given up come first, then
-   * the unknown ones, then the pending ones; each oldest first. Only the 1,000 that are due soonest
-   * and the 1,000 that were given up last are sure to be considered.
+   * the unknown ones, then the pending ones; each oldest first. Only 2,000 are considered, those first
+   * that were given up, or are due, longest ago.
    */
   async unsettled(account: string, limit: number) {
-    const { kernel } = this.#account(account);
-    const limits = { limit: maxInspected };
-    const due = await this.#callsIn(account, dueIndex, limits);
-    const givenUp = await this.#callsIn(account, givenUpIndex, { ...limits, newestFirst: true });
-    // One that was given up in between is in both.
-    const ids = new Set(due.map(({ id }) => id));
-    const all = [...due, ...givenUp.filter(({ id }) => !ids.has(id))];
-    return unsettledOf(all, limit, kernel.nowMs());
+    const indexes = [givenUpIndex, dueIndex];
+    const { calls } = await this.#callsIn(account, indexes, { limit: 2 * maxInspected });
+    return unsettledOf(calls, limit, this.nowMs(account));
   }
 
   /**
@@ -409,7 +402,7 @@ export class Ledger {
   async endLeases(account: string): Promise<void> {
     // Most calls are pending: a step on each would keep a gateway from its start for minutes.
     const range = { max: pendingFrom - 1, limit: Number.MAX_SAFE_INTEGER };
-    const calls = await this.#callsIn(account, dueIndex, range);
+    const { calls } = await this.#callsIn(account, [dueIndex], range);
     // Many at once, since each alone would wait for a sync of the disk; few enough to be answered in
     // time.
     for (let at = 0; at < calls.length; at += leasesAtOnce) {
@@ -438,15 +431,15 @@ export class Ledger {
     await this.#options.kernel.close(error);
   }
 
-  /** The calls that an index names. Members whose call is gone are dropped. */
-  async #callsIn(account: string, index: string, range: RangeOptions): Promise<Intent[]> {
-    const found = await this.#account(account).kernel.range([index], range);
-    return this.#callsOf(account, index, found);
-  }
-
-  async #callsOf(account: string, index: string, found: readonly Scored[]): Promise<Intent[]> {
-    if (found.length === 0) return [];
+  /**
+   * The calls that indexes name, without those whose record cannot be read. Members whose call is gone
+   * are dropped. @returns `isAll` if there are no more
+   */
+  async #callsIn(account: string, indexes: readonly string[], range: RangeOptions) {
     const of = this.#account(account);
+    const found = await of.kernel.range(indexes, range);
+    const isAll = found.length < range.limit;
+    if (found.length === 0) return { calls: [], isAll };
     const keys = new Set(found.map(({ member }) => callOfMember(member).key));
     const { records } = await of.kernel.read([...keys]);
     const texts = new Map(records.map(({ key, text }) => [key, text]));
@@ -467,11 +460,15 @@ export class Ledger {
       }
     });
     if (gone.length > 0) {
-      const indexes = gone.map((member) => ({ index, member, score: undefined }));
+      const changes = indexes.flatMap((index) =>
+        gone.map((member) => ({ index, member, score: undefined })),
+      );
       // Whoever finds them next tries again.
-      await of.kernel.commit({ token: "", records: [], events: [], indexes }).catch(() => {});
+      await of.kernel
+        .commit({ token: "", records: [], events: [], indexes: changes })
+        .catch(() => {});
     }
-    return calls;
+    return { calls, isAll };
   }
 
   /**

@@ -27,17 +27,17 @@ export function list(change: Change, draft: Draft): void {
   const { kind } = ofRecordKey(draft.key);
   const standing = standingOf(kind, evidenceIn(record));
   const index = standing && indexOf(kind, standing.state, standing.needsOperator);
-  if (record.index === index && (record.firstSeen || !index)) return;
-  if (record.index && record.index !== index) {
-    change.indexes.push({ index: record.index, member: draft.key, score: undefined });
-  }
+  const { index: before, firstSeen } = record;
+  if (before === index) return;
+  if (before) change.indexes.push({ index: before, member: draft.key, score: undefined });
   if (index) {
-    const score = record.firstSeen ? Number(record.firstSeen) : "instant";
+    const score = firstSeen ? Number(firstSeen) : "instant";
     change.indexes.push({ index, member: draft.key, score });
-    record.firstSeen ||= change.instant;
-  } else delete record.firstSeen;
-  if (index) record.index = index;
-  else delete record.index;
+    Object.assign(record, { index, firstSeen: firstSeen ?? change.instant });
+  } else {
+    delete record.index;
+    delete record.firstSeen;
+  }
 }
 
 /** The indexes that have what is selected. */

@@ -11,7 +11,6 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { ConfigError } from "../../src/errors.ts";
 import type { Tls } from "../../src/net/one-port.ts";
 import { openTlsFiles } from "../../src/net/tls-files.ts";
 import { noReport, reportTo } from "../../src/report.ts";

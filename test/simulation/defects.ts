@@ -475,8 +475,8 @@ export const defects = defectsIn({
   },
   "ledger/listing.ts": {
     "a payment stays in the list of the state that it had": {
-      line: "if (record.index && record.index !== index) {",
-      instead: "if (record.index && index === undefined) {",
+      line: "if (before) change.indexes.push(",
+      instead: "if (before && index === undefined) change.indexes.push(",
       brokenChecks: ["listed otherwise"],
       shownBy: 1,
     },
