@@ -2,6 +2,7 @@ import { ByAge } from "../collections/by-age.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
+import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { type Bounds, type Cursor, placeIn } from "../stores/cursor.ts";
 import {
@@ -15,12 +16,11 @@ import {
   type Row,
   type RowPage,
 } from "../stores/kernel.ts";
-import { activeSpan } from "../telemetry/tracing/tracing.ts";
+import { activeSpan, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { Change, Draft } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
-import type { Observers } from "./observed.ts";
 import { isBlank, keyOfTopic, recordIn, UnreadableRecord } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { readEvent, rememberTrace, writeEvent } from "./stored-event.ts";
@@ -35,7 +35,11 @@ export interface Done<T> {
   readonly nowMs: number;
 }
 
-export interface AccountOptions extends Ages, Pick<Observers, "report"> {
+export interface AccountOptions extends Ages {
+  /** Default: nothing is reported. */
+  readonly report?: Report | undefined;
+  /** Default: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
   /**
    * Encrypts the secrets of an account's events, and its dead letters. Undefined for a store that is
    * this process's memory, which holds the secrets anyway: nothing is encrypted.
@@ -125,7 +129,12 @@ export class LedgerAccount {
         return { result, ...this.#done(change, commit, committed) };
       }
     }
-    throw outOfTime();
+    const details = { reason: "STORE_UNAVAILABLE", retryAfterMs: 1_000 } as const;
+    throw new GatewayError(
+      "UNAVAILABLE",
+      "the store's records change too fast: try again",
+      details,
+    );
   }
 
   /** Decides on the records as they are cached. */
@@ -333,10 +342,3 @@ const maxRecent = 256;
 
 /** Conflicts come from other processes, which all make progress: so many in a row mean a fault. */
 const maxTries = 100;
-
-function outOfTime(): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the store's records change too fast: try again", {
-    reason: "STORE_UNAVAILABLE",
-    retryAfterMs: 1_000,
-  });
-}

@@ -9,6 +9,7 @@ import { successEntry } from "./entry.ts";
 import { evidenceOf, isOperationOf, markByAnother, methodOf } from "./evidence.ts";
 import { dropHold } from "./facts.ts";
 import {
+  type About,
   type Ages,
   type AlreadyPaid,
   type Begun,
@@ -345,8 +346,6 @@ export function newCall(
   if (trace !== undefined) call.trace = trace;
   return call;
 }
-
-type About = Pick<Intent, "kind" | "externalId">;
 
 /** The open calls of a record, as those outside see them. */
 export function intentsOf(about: About, { calls }: Pick<PaymentRecord, "calls">): Intent[] {

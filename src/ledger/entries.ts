@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { CallOutcome, type Event, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Change, Draft } from "./change.ts";
 import { factOf, foldIn, isSameOperation, merge, replaced, takeHold } from "./facts.ts";
-import type { Ages, Intent } from "./intents.ts";
+import type { About, Ages } from "./intents.ts";
 import type { Appended, Entry, Facts } from "./log.ts";
 import { statesAfter } from "./payment-state.ts";
 import { newRecord, ofRecordKey, type PaymentRecord, type StoredOperation } from "./record.ts";
@@ -47,10 +47,7 @@ export function addOutcome(change: Change, draft: Draft, id: string, outcome: Ca
 }
 
 /** The event of such an outcome. */
-export function outcomeEvent(
-  { kind, externalId }: Pick<Intent, "kind" | "externalId">,
-  callOutcome: CallOutcome,
-): Event {
+export function outcomeEvent({ kind, externalId }: About, callOutcome: CallOutcome): Event {
   const isLost = callOutcome === CallOutcome.UNKNOWN;
   const source = isLost ? EventSource.RESPONSE : EventSource.RECONCILIATION;
   return create(EventSchema, { kind, externalId, source, callOutcome });

@@ -5,7 +5,7 @@ import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
 import { intentOfCall, intentsOf, newCall } from "./calls.ts";
-import type { Begun, Ending, Intent, Known, NewIntent } from "./intents.ts";
+import type { About, Begun, Ending, Intent, Known, NewIntent } from "./intents.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
 import type { Appended, Entry } from "./log.ts";
 import { Outbox } from "./outbox.ts";
@@ -152,7 +152,7 @@ export class LedgerWithFallback extends Ledger {
    * Own calls that the store may not have: running here and lost with a server that failed, begun
    * while the store was away, or ended and not written yet.
    */
-  #notStored(account: string, about: Pick<Intent, "kind" | "externalId">): Intent[] {
+  #notStored(account: string, about: About): Intent[] {
     const own = intentsOf(about, this.#own.of(account, about));
     return own.filter((call) => call.state === "running" || this.isEnding(call));
   }

@@ -72,25 +72,26 @@ export interface OpenCall {
   trace?: string;
 }
 
+/** Names a payment or payout of an account. */
+export type About = Pick<NewIntent, "kind" | "externalId">;
+
 /** An open call, with what its record says beside it. */
-export interface Intent extends Readonly<OpenCall>, Pick<NewIntent, "kind" | "externalId"> {
+export interface Intent extends Readonly<OpenCall>, About {
   readonly startedAtMs: number;
   /** The call as this process began it: what the store lost of it is stored again. */
   readonly given?: NewIntent;
 }
 
+/**
+ * - `started`: the call may be sent, but not once its lease is over;
+ * - `inFlight`: another call of the method has no understood answer yet for the external_id;
+ * - `keyReused`: the key was used for another request;
+ * - `keyRunning`, `keyUnknown`, `keyAnswered`: its first call has no answer yet, an unknown outcome, or
+ *   this answer.
+ */
 export type Begun =
-  /** The call may be sent, but not once its lease is over. */
   | { readonly kind: "started"; readonly intent: Intent }
-  /** Another call of the method has no understood answer yet for the external_id. */
-  | { readonly kind: "inFlight" }
-  /** The key was used for another request. */
-  | { readonly kind: "keyReused" }
-  /** The key's first call has no answer yet. */
-  | { readonly kind: "keyRunning" }
-  /** The outcome of the key's first call is unknown. */
-  | { readonly kind: "keyUnknown" }
-  /** The key's first call has this answer. */
+  | { readonly kind: "inFlight" | "keyReused" | "keyRunning" | "keyUnknown" }
   | { readonly kind: "keyAnswered"; readonly answer: Buffer };
 
 /**

@@ -27,6 +27,7 @@ import type { Change, Draft } from "./change.ts";
 import { DeadLetters, type LettersBound } from "./dead-letters.ts";
 import { factsOf, keptFor } from "./entries.ts";
 import {
+  type About,
   type Begun,
   type Ending,
   type Intent,
@@ -49,7 +50,7 @@ import type {
   Snapshot,
   Topic,
 } from "./log.ts";
-import { activeTrace, eventFacts, type Observers, observed } from "./observed.ts";
+import { activeTrace, eventFacts, observed } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import {
   keyRecordKey,
@@ -63,7 +64,7 @@ import {
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
-export interface LedgerOptions extends AccountOptions, Observers {
+export interface LedgerOptions extends AccountOptions {
   readonly kernel: Kernel;
   /** Default: 10,000 dead letters of an account, and 64 MiB together. */
   readonly lettersBound?: LettersBound | undefined;
@@ -477,7 +478,7 @@ export class Ledger {
    */
   async #stepOf<T>(
     account: string,
-    about: Pick<Intent, "kind" | "externalId">,
+    about: About,
     decide: (change: Change, draft: Draft, keyDraft: Draft | undefined) => T,
     { keyDigest = "", by }: { keyDigest?: string | undefined; by?: SettledBy | undefined } = {},
   ) {

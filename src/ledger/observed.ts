@@ -1,20 +1,13 @@
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { kindOf, kinds } from "../model/kinds.ts";
-import { noReport, type Observations, type Report } from "../report.ts";
-import { activeSpan, noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { noReport, type Observations } from "../report.ts";
+import { activeSpan, noTracing } from "../telemetry/tracing/tracing.ts";
+import type { AccountOptions } from "./account.ts";
 import type { Appended, Entry } from "./log.ts";
-
-/** To whom a ledger tells what is appended to it. */
-export interface Observers {
-  /** Default: nothing is reported. */
-  readonly report?: Report | undefined;
-  /** Default: nothing is traced. */
-  readonly tracing?: Tracing | undefined;
-}
 
 /** Traces and reports what an entry becomes; without an entry there is nothing to tell. */
 export async function observed<R extends Appended | undefined>(
-  { report = noReport, tracing = noTracing }: Observers,
+  { report = noReport, tracing = noTracing }: Pick<AccountOptions, "report" | "tracing">,
   account: string,
   entry: Entry | undefined,
   write: () => Promise<R>,

@@ -1,13 +1,11 @@
 import { ByAge } from "../collections/by-age.ts";
 import { addMark, isLocked, markOfEnding, newCall } from "./calls.ts";
-import type { Ages, Ending, Intent, NewIntent, OpenCall } from "./intents.ts";
+import type { About, Ages, Ending, Intent, NewIntent, OpenCall } from "./intents.ts";
 import type { Entry } from "./log.ts";
 import { type PaymentRecord, recordKey } from "./record.ts";
 
 /** What a process keeps of an external_id: its open calls, and marks of those that have ended. */
 export type OwnCalls = Pick<PaymentRecord, "calls" | "marks">;
-
-type About = Pick<Intent, "kind" | "externalId">;
 
 /** The calls of this process in its memory, with their locks: for while the store lacks them. */
 export class ProcessCalls {

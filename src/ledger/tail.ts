@@ -98,15 +98,22 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
       return;
     }
     this.#queue.clear();
-    if (this.#live) this.fail(tooSlow(this.#position));
-    else this.#overflowed = true;
+    if (!this.#live) {
+      this.#overflowed = true;
+      return;
+    }
+    const details = { reason: "SLOW_CONSUMER", resumeCursor: this.#position } as const;
+    const message = "events were read too slowly: resume from the last cursor";
+    this.fail(new GatewayError("RESOURCE_EXHAUSTED", message, details));
   }
 
   fail(given: Error): void {
     if (this.#ended) return;
     // The live delivery has lost its own place in the log: who comes back with its cursor hears
     // whether that is lost too.
-    const error = isOutOfRange(given) ? interrupted() : given;
+    const message = "live events were interrupted: resume from the last cursor";
+    const details = { reason: "STORE_UNAVAILABLE", retryAfterMs: 1_000 } as const;
+    const error = isOutOfRange(given) ? new GatewayError("UNAVAILABLE", message, details) : given;
     this.#failure = error;
     this.#end();
     this.#options.onFail?.(error);
@@ -177,8 +184,13 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   }
 
   #goesOn(): boolean {
-    if (this.#failure) throw resumableFrom(this.#position, this.#failure);
-    return !this.#ended;
+    const error = this.#failure;
+    if (!error) return !this.#ended;
+    if (!(error instanceof GatewayError) || isOutOfRange(error)) throw error;
+    // A reader that has received no event has no other cursor.
+    const { code, message, cause } = error;
+    const details = { resumeCursor: this.#position, ...error.details, cause };
+    throw new GatewayError(code, message, details);
   }
 
   #end(): void {
@@ -191,32 +203,6 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   }
 }
 
-/** Adds `resumeCursor` to an error: a reader that has received no event has no other cursor. */
-function resumableFrom(resumeCursor: Cursor, error: Error): Error {
-  if (!(error instanceof GatewayError) || isOutOfRange(error)) return error;
-  const { code, message, details, cause } = error;
-  return new GatewayError(code, message, { resumeCursor, ...details, cause });
-}
-
 function isOutOfRange(error: Error): boolean {
   return error instanceof GatewayError && error.code === "OUT_OF_RANGE";
-}
-
-function interrupted(): GatewayError {
-  return new GatewayError(
-    "UNAVAILABLE",
-    "live events were interrupted: resume from the last cursor",
-    {
-      reason: "STORE_UNAVAILABLE",
-      retryAfterMs: 1_000,
-    },
-  );
-}
-
-function tooSlow(resumeCursor: Cursor): GatewayError {
-  return new GatewayError(
-    "RESOURCE_EXHAUSTED",
-    "events were read too slowly: resume from the last cursor",
-    { reason: "SLOW_CONSUMER", resumeCursor },
-  );
 }

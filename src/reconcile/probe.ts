@@ -149,29 +149,25 @@ const noAnswer: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "RESOURCE_EXHAU
  * the action, the status code and its description. The payment has its status in `details`.
  */
 function withOperation(payment: Payment, operation: Operation): Payment {
-  const { action, status, processedAt } = operation;
-  const { statusCode, statusDescription, authCode, bankName } = operation;
-  const rrn = operation.details?.rrn;
-  const path = "details.status";
-  const words = operation.unrecognized.filter(({ field }) => field === "status");
+  const { action, status, statusCode, statusDescription } = operation;
   const told = { ...payment };
   told.isSuccess = status === PaymentStatus.SUCCESS;
   told.action = action;
   told.actionRequired = operation.actionRequired ?? action !== undefined;
   told.receiptUrl = operation.receiptUrl ?? payment.receiptUrl;
-  if (!payment.details) return told;
+  const { details } = payment;
+  if (!details) return told;
+  const path = "details.status";
+  const words = operation.unrecognized.filter(({ field }) => field === "status");
   told.unrecognized = [
     ...payment.unrecognized.filter(({ field }) => field !== path),
     ...words.map(({ value }) => unrecognizedValue(path, value)),
   ];
-  told.details = {
-    ...payment.details,
-    // The old code and its description would contradict the new status.
-    ...{ status, statusCode, statusDescription },
-    ...(processedAt && { processedAt }),
-    ...(authCode !== undefined && { authCode }),
-    ...(bankName !== undefined && { bankName }),
-    ...(rrn !== undefined && { rrn }),
-  };
+  const { processedAt = details.processedAt, authCode = details.authCode } = operation;
+  const { bankName = details.bankName } = operation;
+  const { rrn = details.rrn } = operation.details ?? {};
+  // The old code and its description would contradict the new status.
+  const said = { status, statusCode, statusDescription };
+  told.details = { ...details, ...said, processedAt, authCode, bankName, rrn };
   return told;
 }
