@@ -3,7 +3,8 @@ import { Ledger, type LedgerOptions } from "../../src/ledger/ledger.ts";
 import { expiringIndexes } from "../../src/ledger/listing.ts";
 import type { Kernel } from "../../src/stores/kernel.ts";
 import { createMemoryKernel, type MemoryKernelOptions } from "../../src/stores/memory/kernel.ts";
-import { createRedisKernel, type RedisKernelOptions } from "../../src/stores/redis/kernel.ts";
+import type { RedisKernelOptions } from "../../src/stores/redis/account.ts";
+import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel, type SqliteKernelOptions } from "../../src/stores/sqlite/kernel.ts";
 
 type Given = Partial<

@@ -2,9 +2,9 @@ import { GatewayError } from "../../errors.ts";
 import { ask, storeAway } from "../../redis/ask.ts";
 import { confirmPrimary } from "../../redis/confirm-primary.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
-import type { AccountKeys } from "../../redis/keys.ts";
+import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript, type Script } from "../../redis/script.ts";
-import type { Writer } from "../../redis/writer.ts";
+import type { MinReplicas, Writer } from "../../redis/writer.ts";
 import type { Cursor } from "../cursor.ts";
 import {
   assertOf,
@@ -33,20 +33,35 @@ import { type FeedState, RedisFeed, type StoredPage } from "./feed.ts";
 import { cursorOf, idOf } from "./place.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
-export interface RedisAccountOptions {
-  readonly redis: Pick<RedisConnector, "client" | "sentinels">;
-  readonly writer: Writer;
-  readonly keys: AccountKeys;
+export interface RedisKernelOptions {
+  /** Stays open when the store is closed. */
+  readonly redis: RedisConnector;
+  /** Prefix of all keys. */
+  readonly prefix: string;
   /** How long events are kept, in milliseconds. */
   readonly retentionMs: number;
   /**
-   * Whether replicas must hold an event before it is acknowledged. Then it is not shown earlier
-   * either, and a commit without events writes the tail of the log again, so that a WAIT after it
-   * covers all earlier writes.
+   * Indexes whose members are keys of records, and whose scores are instants. Redis does not remove
+   * such a member when its record expires, so this process does, from time to time.
    */
-  readonly awaitsReplicas: boolean;
-  readonly wakeUps: WakeUps;
-  readonly onState: (state: FeedState, error?: unknown) => void;
+  readonly ofRecords: {
+    readonly indexes: readonly string[];
+    /** A record is kept at least so long after its instant, in milliseconds. */
+    readonly keepMs: number;
+  };
+  /**
+   * Replicas of Redis that must hold a commit before it is acknowledged. Default: 0. If there are any,
+   * its events are not shown earlier either.
+   */
+  readonly minReplicas?: MinReplicas;
+  /** Default: one that waits for `minReplicas`. */
+  readonly writer?: Writer;
+  /** The live delivery of an account's events changed its state. */
+  readonly onFeed?: (details: {
+    readonly account: string;
+    readonly state: FeedState;
+    readonly error?: unknown;
+  }) => void;
 }
 
 /** How often records are read again if an event that they rest on may not be shown yet. */
@@ -63,7 +78,11 @@ const clockSetMs = 5_000;
 
 /** One account's records, log and indexes in Redis. Each operation on them is one atomic step. */
 export class RedisAccount implements AccountKernel {
-  readonly #options: RedisAccountOptions;
+  readonly #name: string;
+  readonly #options: RedisKernelOptions;
+  readonly #keys: AccountKeys;
+  readonly #writer: Writer;
+  readonly #wakeUps: WakeUps;
   #aheadMs = -Infinity;
   #feed: RedisFeed | undefined;
   readonly #settling = new Rounds();
@@ -71,8 +90,17 @@ export class RedisAccount implements AccountKernel {
   /** The last event that the next round lets readers see. */
   #toShow: { readonly epoch: string; readonly id: string } | undefined;
 
-  constructor(options: RedisAccountOptions) {
+  /** @param shared what all accounts of the process have together */
+  constructor(
+    name: string,
+    options: RedisKernelOptions,
+    shared: { readonly writer: Writer; readonly wakeUps: WakeUps },
+  ) {
+    this.#name = name;
     this.#options = options;
+    this.#keys = accountKeys(options.prefix, name);
+    this.#writer = shared.writer;
+    this.#wakeUps = shared.wakeUps;
   }
 
   nowMs(): number {
@@ -96,7 +124,7 @@ export class RedisAccount implements AccountKernel {
   }
 
   async #readRecords(names: readonly string[]): Promise<{ read: Read; isShown: boolean }> {
-    const { keys } = this.#options;
+    const keys = this.#keys;
     const on = [keys.log, keys.events, ...names.map((name) => keys.record(name))];
     const answer = await this.#ask("runBuffer", scripts.readRecords, on, [newEpoch()]);
     const [now, epoch, floor, watermark, ...records] = answer as [
@@ -126,7 +154,9 @@ export class RedisAccount implements AccountKernel {
   }
 
   async commit(commit: Commit): Promise<Committed> {
-    const { keys, writer, awaitsReplicas: awaits, retentionMs } = this.#options;
+    const keys = this.#keys;
+    const { minReplicas = 0, retentionMs } = this.#options;
+    const awaits = minReplicas !== 0;
     const { records, events, indexes } = commit;
     const on = [keys.log, keys.events];
     for (const { key } of records) on.push(keys.record(key));
@@ -145,7 +175,7 @@ export class RedisAccount implements AccountKernel {
       records: records.map((record) => givenOf(record, commit.token, args)),
       indexes: scoresOf(indexes),
     });
-    const { answer, missing } = await writer.attempt(scripts.commit, on, args);
+    const { answer, missing } = await this.#writer.attempt(scripts.commit, on, args);
     const [kind, now, ...rest] = answer as [Committed["kind"], string, ...unknown[]];
     this.#hearClock(Number(now));
     const nowMs = Number(now);
@@ -178,8 +208,7 @@ export class RedisAccount implements AccountKernel {
       if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
       // This error is final for a client, so an old primary, or one that started empty, must not
       // cause it.
-      const { redis, keys } = this.#options;
-      await confirmPrimary(redis, keys.log);
+      await confirmPrimary(this.#options.redis, this.#keys.log);
       return await read();
     }
   }
@@ -191,7 +220,7 @@ export class RedisAccount implements AccountKernel {
     newest: boolean,
     shown: Cursor | undefined,
   ): Promise<StoredPage> {
-    const { keys } = this.#options;
+    const keys = this.#keys;
     const on = [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])];
     const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
     const from = at === undefined ? "" : idOf(at);
@@ -218,12 +247,12 @@ export class RedisAccount implements AccountKernel {
   }
 
   async watch(listener: Listener): Promise<() => void> {
-    const { keys, wakeUps, onState } = this.#options;
     const feed = new RedisFeed({
       // The feed itself says what was delivered, so it reads no further than what may be shown.
       read: (after, limit) => this.page(undefined, after, limit, false, ""),
       settle: () => this.#settle(),
-      ...{ wakeUps, channel: keys.wakeUp, onState, listener },
+      onState: (state, error) => this.#options.onFeed?.({ account: this.#name, state, error }),
+      ...{ wakeUps: this.#wakeUps, channel: this.#keys.wakeUp, listener },
     });
     this.#feed = feed;
     await feed.start();
@@ -232,7 +261,7 @@ export class RedisAccount implements AccountKernel {
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
     const { min = -Infinity, max = Infinity, limit, newestFirst } = options;
-    const on = indexes.map(this.#options.keys.index);
+    const on = indexes.map(this.#keys.index);
     const [from, to, ...order] = newestFirst ? [max, min, "REV"] : [min, max];
     const args = [`${from}`, `${to}`, "BYSCORE", ...order, "LIMIT", "0", `${limit}`, "WITHSCORES"];
     const found = pairs((await this.#ask("run", scripts.readIndexes, on, args)) as string[]);
@@ -247,7 +276,7 @@ export class RedisAccount implements AccountKernel {
    * @param until the highest score that may be of such a record
    */
   async dropExpired(indexes: readonly string[], until: number): Promise<void> {
-    const { keys } = this.#options;
+    const keys = this.#keys;
     for (let min = 0; ; ) {
       const found = await this.range(indexes, { min, max: until, limit: dropsAtOnce });
       const last = found.at(-1);
@@ -261,15 +290,15 @@ export class RedisAccount implements AccountKernel {
   }
 
   async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
-    const on = [this.#options.keys.lease(name)];
+    const on = [this.#keys.lease(name)];
     return (await this.#ask("run", scripts.lease, on, [holder, `${ttlMs}`])) === 1;
   }
 
   /** @throws GatewayError UNAVAILABLE unless a commit would count now, held by enough servers too */
   async probe(): Promise<void> {
-    const { writer, keys } = this.#options;
-    const on = [keys.log, keys.events, keys.probe];
-    await writer.run(scripts.touchLog, on, [newEpoch(), "probe"]);
+    const { log, events, probe } = this.#keys;
+    const on = [log, events, probe];
+    await this.#writer.run(scripts.touchLog, on, [newEpoch(), "probe"]);
   }
 
   end(error: Error): void {
@@ -282,9 +311,8 @@ export class RedisAccount implements AccountKernel {
    */
   #settle(): Promise<void> {
     return this.#settling.next(async () => {
-      const { writer, keys } = this.#options;
-      const on = [keys.log, keys.events];
-      const answer = await writer.run(scripts.touchLog, on, [newEpoch()]);
+      const on = [this.#keys.log, this.#keys.events];
+      const answer = await this.#writer.run(scripts.touchLog, on, [newEpoch()]);
       await this.#show(...(answer as [epoch: string, id: string]));
     });
   }
@@ -295,12 +323,11 @@ export class RedisAccount implements AccountKernel {
     const isShown = known?.epoch === epoch && cursorOf(id, epoch) <= cursorOf(known.id, epoch);
     if (!isShown) this.#toShow = { epoch, id };
     return this.#showing.next(async () => {
-      const { keys } = this.#options;
+      const { log, events, wakeUp } = this.#keys;
       const { epoch: of = "", id: upTo = "" } = this.#toShow ?? {};
       // After a failover the next event may have a lower id.
       this.#toShow = undefined;
-      const on = [keys.log, keys.events];
-      await this.#ask("run", scripts.advanceWatermark, on, [of, upTo, keys.wakeUp]);
+      await this.#ask("run", scripts.advanceWatermark, [log, events], [of, upTo, wakeUp]);
     });
   }
 

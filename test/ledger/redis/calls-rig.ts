@@ -3,7 +3,7 @@ import { isAway, storeAway } from "../../../src/redis/ask.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import type { RedisKernelOptions } from "../../../src/stores/redis/kernel.ts";
+import type { RedisKernelOptions } from "../../../src/stores/redis/account.ts";
 import { redisKernelOf } from "../create.ts";
 
 const keyring = await deriveKeyring("default", [new Secret("password")]);

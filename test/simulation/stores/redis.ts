@@ -5,9 +5,8 @@ import { expiringIndexes } from "../../../src/ledger/listing.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { QueuedBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../../../src/redis/ask.ts";
-import type { RedisClient } from "../../../src/redis/connect.ts";
+import type { RedisClient, RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
-import { createWriter } from "../../../src/redis/writer.ts";
 import { RedisAccount } from "../../../src/stores/redis/account.ts";
 import { createRedisKernel } from "../../../src/stores/redis/kernel.ts";
 import { type Account, accounts, keyringOf } from "../merchant.ts";
@@ -30,7 +29,7 @@ export function createRedisStores(options: StoreOptions): Stores {
   const minReplicas = hasSentinels ? "all" : replication?.waits ? 1 : 0;
   let opened = 0;
   const direct = directTo(server);
-  const redis = { client: direct, sentinels: undefined };
+  const redis = { client: direct, sentinels: undefined } as unknown as RedisConnector;
   return {
     async open(process): Promise<ReplicaStores> {
       const redis = connectorTo({ server, network, scheduler, process }, hasSentinels);
@@ -64,11 +63,12 @@ export function createRedisStores(options: StoreOptions): Stores {
     async log(account): Promise<Event[]> {
       // Replicas hold everything by now: who reads would let all of it be shown.
       await server.showAll(keysOf(account).log);
-      const store = new RedisAccount({
-        ...{ redis, keys: keysOf(account), retentionMs, awaitsReplicas: false },
-        writer: createWriter(redis as never, 0),
-        ...{ wakeUps: {} as never, onState() {} },
-      });
+      const ofRecords = expiringIndexes({ retentionMs });
+      const store = new RedisAccount(
+        account,
+        { redis, prefix, retentionMs, ofRecords },
+        {} as never,
+      );
       const { rows } = await store.page(undefined, undefined, 10_000);
       const seal = keyringOf(account).events;
       return rows.map(({ cursor, bytes }) =>
