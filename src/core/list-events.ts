@@ -30,9 +30,8 @@ async function listEvents(
   const { tokenOf, placeOf } = pageTokens([kind, externalId, newestFirst], cursorForm);
   const place = placeOf(pageToken, "page_token");
   const size = Math.min(pageSize || defaultPageSize, maxPageSize);
-  const found = newestFirst
-    ? (await ledger.history(account, kind, externalId, size + 1, place)).reverse()
-    : await ledger.oldest(account, kind, externalId, size + 1, place);
+  const found = await ledger.history(account, kind, externalId, size + 1, place, newestFirst);
+  if (newestFirst) found.reverse();
   const edges = found.slice(0, size).map((node) => ({ cursor: tokenOf(node.cursor), node }));
   const hasNextPage = found.length > size;
   const endCursor = hasNextPage ? edges.at(-1)?.cursor : undefined;

@@ -187,45 +187,32 @@ export class Ledger {
   }
 
   /**
-   * The newest `limit` kept events of one payment or payout, oldest first; with `before`, the
-   * newest of those before that cursor.
+   * The newest `limit` kept events of one payment or payout, or those before a cursor; else the oldest,
+   * or those behind it. Oldest first.
    * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
-   * of another log
+   * of another log, and as `read` for one that the oldest are to follow
    */
   async history(
     account: string,
     kind: Kind,
     externalId: string,
     limit: number,
-    before?: Cursor,
+    at?: Cursor,
+    newest = true,
   ): Promise<Event[]> {
     const of = this.#account(account);
     const key = recordKey(kind, externalId);
-    const { rows, bounds } = await of.kernel.page(key, before, limit, true);
-    if (before !== undefined) assertOf(before, bounds.epoch);
-    return of.eventsOf(rows);
-  }
-
-  /**
-   * The oldest `limit` kept events of one payment or payout; with `after`, the oldest of those behind
-   * that cursor.
-   * @throws GatewayError as `read`
-   */
-  async oldest(
-    account: string,
-    kind: Kind,
-    externalId: string,
-    limit: number,
-    after?: Cursor,
-  ): Promise<Event[]> {
-    const of = this.#account(account);
-    const events: Event[] = [];
-    for (let place = after; ; ) {
-      const page = await of.page({ kind, externalId }, place, limit - events.length);
-      if (place !== undefined) assertReadable(place, page.bounds);
-      events.push(...page.events);
-      place = page.upTo;
-      if (events.length === limit || place === page.bounds.tail) return events;
+    let events: Event[] = [];
+    for (let place = at; ; ) {
+      const missing = limit - events.length;
+      const { rows, bounds } = await of.kernel.page(key, place, missing, newest);
+      if (place !== undefined && newest) assertOf(place, bounds.epoch);
+      else if (place !== undefined) assertReadable(place, bounds);
+      const found = of.eventsOf(rows);
+      events = newest ? [...found, ...events] : [...events, ...found];
+      // In place of those that cannot be read come others.
+      if (rows.length < missing || found.length === missing) return events;
+      place = rows.at(newest ? 0 : -1)?.cursor;
     }
   }
 

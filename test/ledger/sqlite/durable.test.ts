@@ -140,5 +140,9 @@ it("leaves out an event that cannot be read, and shows all others", async (t) =>
     history.map(({ cursor }) => cursor),
     [cursors[0], cursors[2]],
   );
+  for (const newest of [true, false]) {
+    const whole = await log.history("shop", EventKind.PAYMENT, "order-1", 2, undefined, newest);
+    assert.equal(whole.length, 2, "another one comes in its place");
+  }
   assert.deepEqual([...new Set(told)], [`event ${cursors[1]}`]);
 });
