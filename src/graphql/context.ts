@@ -1,5 +1,9 @@
+import { create } from "@bufbuild/protobuf";
 import type { Call, Core } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { WatchPaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
+import { WatchPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import type { KindName } from "../model/kinds.ts";
 import { Live } from "./live.ts";
 import { Loaders } from "./loaders.ts";
 import type { Operation } from "./operation.ts";
@@ -58,3 +62,25 @@ export function createLive(
   operation.live = new Live(call, lastEventId, (call) => open(core, call, start));
   return operation.live;
 }
+
+/** Opens the watch of a payment or payout. Behind `earliest`, which is no cursor, it has all events. */
+export function watchOf(kind: KindName, externalId: string, untilFinal: boolean): OpenStream {
+  return (core, call, after) => {
+    const start = after === "earliest" ? { fromStart: true } : { afterCursor: after };
+    return watches[kind](core, { externalId, untilFinal, ...start }, call);
+  };
+}
+
+interface WatchInit {
+  readonly externalId: string;
+  readonly untilFinal: boolean;
+  readonly afterCursor?: string | undefined;
+  readonly fromStart?: boolean;
+}
+
+type Watch = (core: Core, init: WatchInit, call: Call) => AsyncIterable<Event>;
+
+const watches: Readonly<Record<KindName, Watch>> = {
+  payment: (core, init, call) => core.watchPayment(create(WatchPaymentRequestSchema, init), call),
+  payout: (core, init, call) => core.watchPayout(create(WatchPayoutRequestSchema, init), call),
+};

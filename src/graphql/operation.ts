@@ -51,6 +51,8 @@ export class Operation {
   caller: Caller | undefined = undefined;
   /** Whether a mutation got the outcome of an earlier call with its key. */
   isReplay = false;
+  /** Whether it has waited for every field, so that nothing of it still runs. */
+  isWhole = false;
   /** Whether one of its mutations moves money. */
   movesMoney = false;
   /** When what was refused may be tried again, in seconds; undefined if nothing says so. */
@@ -133,10 +135,9 @@ export class Operation {
   /**
    * Called when the client has left or has its response: reports the end, and cancels what still
    * runs for it. Only the first call counts.
-   * @param isWhole whether nothing of it still runs: an abort creates an exception
    * @param hasLeft whether the client has left before it had its response
    */
-  end({ isWhole = false, hasLeft = false } = {}): void {
+  end({ hasLeft = false } = {}): void {
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.live?.failure) this.failed(codeOf(this.live.failure.error));
@@ -144,7 +145,8 @@ export class Operation {
     this.#report();
     this.request.span.end();
     this.liftDeadline();
-    if (!isWhole) this.#controller.abort();
+    // An abort creates an exception.
+    if (!this.isWhole) this.#controller.abort();
   }
 
   get #connection(): "http" | "websocket" {

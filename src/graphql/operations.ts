@@ -73,6 +73,7 @@ async function resultOf(
     };
     return { live: begun, show: (delivery) => span.run(() => show(delivery)) };
   }
+  operation.isWhole = !("errors" in begun);
   const result = formatted(begun as ExecutionResult, (error) => {
     // When what was refused may be tried again is told in a header.
     operation.noteRetry(error);

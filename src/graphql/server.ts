@@ -51,19 +51,17 @@ export function createGraphqlServer(options: EdgeOptions) {
       authenticate: (account) =>
         identify(account === undefined ? credentials : inAccount(credentials, account)),
     });
-    let isWhole = false;
     response.on("close", () => {
       if (response.writableFinished) settle();
       else leaveInTurn(settle);
     });
     const settle = () => {
       span.set({ "http.response.status_code": response.statusCode });
-      operation.end({ isWhole, hasLeft: !response.writableFinished });
+      operation.end({ hasLeft: !response.writableFinished });
     };
-    const { whole, ...answered } = await respond(operation);
+    const answered = await respond(operation);
     // The client left before its whole body had arrived.
     if (request.destroyed && !request.complete) return void response.destroy();
-    isWhole = whole === true;
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
     await send(exchange, answered, { [requestIdHeader]: requestId });

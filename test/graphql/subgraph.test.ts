@@ -240,7 +240,7 @@ test("a wrong representation is refused with the name of its field, and the othe
   const gateway = await subgraph(t);
   const good = { __typename: "Payment", externalId: "a" };
   const wrong: [unknown, string][] = [
-    ["text", "representations[1]: must be an object with __typename and a key"],
+    ["text", "representations[1].__typename: must be Payment or Payout"],
     [{ externalId: "a" }, "representations[1].__typename: must be Payment or Payout"],
     [{ ...good, __typename: "Refund" }, "representations[1].__typename: must be Payment or Payout"],
     [{ __typename: "Payout" }, "representations[1].externalId: must be a text that is not empty"],

@@ -11,6 +11,8 @@ import type {
   ListPayoutsRequestSchema,
 } from "../../gen/payments/v1/payout_service_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
+import { createLive, watchOf } from "../context.ts";
+import { received } from "../live.ts";
 import { externalIdOf, orNull, stateOf } from "../loaders.ts";
 import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
@@ -18,7 +20,6 @@ import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from ".
 import type { PaymentEvent } from "./event.ts";
 import { defineInput, inputField } from "./input-type.ts";
 import { describe, enumRef, knownValue } from "./message-type.ts";
-import { addWatch } from "./watch.ts";
 
 /** How payments and payouts differ, and what their types say in words of their own. */
 interface Known {
@@ -56,7 +57,7 @@ export function addKnownResource<Resource extends Payment | Payout>(
     }),
   );
   addList(kind, node, known);
-  addWatch(kind, known.event, known.watch);
+  addWatch(kind, known);
 }
 
 function addList(
@@ -163,4 +164,34 @@ function addFields(
         loaders.of(resource).history(kind, externalIdOf(resource), pageOf(args)),
     }),
   }));
+}
+
+function addWatch(kind: KindName, { event: type, watch: description }: Known): void {
+  builder.subscriptionField(`${kind}Updated`, (t) =>
+    t.field({
+      ...{ description, type, nullable: false },
+      args: {
+        externalId: t.arg.id({
+          description: `The ${kind}'s externalId. It need not exist yet.`,
+          required: true,
+        }),
+        after: t.arg.string({
+          description:
+            "Go on behind the event with this cursor; `earliest` begins with the oldest event that is " +
+            "kept. The header `Last-Event-ID`, which an `EventSource` " +
+            "sends by itself when it connects again, goes before it.",
+        }),
+        untilFinal: t.arg.boolean({
+          description:
+            "End the stream after the first event with `final: true` of an operation that pays, once no " +
+            "call for the externalId is open, and after a `callOutcome` of NOT_DONE or NEEDS_OPERATOR. A " +
+            "refund, cancellation or look-up does not end it.",
+          defaultValue: false,
+        }),
+      },
+      subscribe: (_, { externalId, untilFinal, after }, context) =>
+        createLive(context, after, watchOf(kind, externalId, untilFinal ?? false)),
+      resolve: (delivery) => received(delivery),
+    }),
+  );
 }

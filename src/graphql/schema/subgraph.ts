@@ -136,9 +136,6 @@ function entitiesOf(
 function keyOf(representation: unknown, index: number, accounts: ReadonlySet<string>) {
   const refused = (path: string, message: string) =>
     invalidFields([{ path: `representations[${index}]${path}`, message }]);
-  if (typeof representation !== "object" || representation === null) {
-    throw refused("", "must be an object with __typename and a key");
-  }
   const { __typename, externalId, merchantAccount } = representation as Record<string, unknown>;
   const kind = entities.get(__typename);
   if (!kind) throw refused(".__typename", `must be ${entityNames.join(" or ")}`);

@@ -9,8 +9,6 @@ export interface Answer {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | EventStream | undefined;
-  /** Whether nothing of the operation still runs. */
-  readonly whole?: boolean;
 }
 
 /** Writes the body of a response whose head is written. It must end by itself when the client leaves. */
@@ -34,9 +32,7 @@ export async function sendAnswer(
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */
 export function encode(result: ExecutionResult, type: string): Answer {
-  const encoded = processRegularResult(result, plainFetch, type) as unknown as Answer;
-  // A result without errors has waited for every field.
-  return { ...encoded, whole: result.errors === undefined };
+  return processRegularResult(result, plainFetch, type) as unknown as Answer;
 }
 
 /** What Yoga makes a response of, as an answer. A constructor may return another object. */

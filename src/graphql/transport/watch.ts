@@ -3,7 +3,7 @@ import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
-import { createContext, createLive } from "../context.ts";
+import { createContext, createLive, watchOf } from "../context.ts";
 import type { Edge } from "../edge.ts";
 import {
   codeOf,
@@ -15,7 +15,6 @@ import {
 } from "../errors.ts";
 import type { Delivery } from "../live.ts";
 import type { Operation } from "../operation.ts";
-import { watchOf } from "../schema/watch.ts";
 import type { Answer } from "./answer.ts";
 import { beginStream, streamHeaders } from "./event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./headers.ts";
