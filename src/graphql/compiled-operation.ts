@@ -79,9 +79,12 @@ export function compileOperation(
       const serially = operation.operation === "mutation";
       return new Run(context, values).execute(() => planWith(values), source, serially);
     },
-    /** The `data` of a result; undefined if it is not there at once and in full. */
-    dataAtOnce(values: VariableValues, context: unknown, source: unknown): Fields | undefined {
-      const run = new Run(context, values);
+    /**
+     * The `data` of a result; undefined if it is not there at once and in full. There is no context:
+     * a field that needs more than its source fails.
+     */
+    dataAtOnce(values: VariableValues, source: unknown): Fields | undefined {
+      const run = new Run(undefined, values);
       try {
         const data = run.fields(planWith(values), source, undefined);
         if (!(data instanceof Promise)) return run.errors.length > 0 ? undefined : data;

@@ -73,7 +73,7 @@ export function prepareOperation(
         const results = resultsOf(event);
         let result = results.get(key);
         if (result === undefined) {
-          const data = compiled.dataAtOnce(values, nothing, { event });
+          const data = compiled.dataAtOnce(values, { event });
           result = data ? sharedResult(data, event) : null;
           results.set(key, result);
         }
@@ -123,13 +123,3 @@ function sharedResult(data: object, event: Event): SharedResult {
     },
   };
 }
-
-/** A context that offers nothing: a field that needs more than the event's own data throws. */
-const nothing: object = new Proxy(
-  {},
-  {
-    get() {
-      throw new Error("it is not known from the event alone");
-    },
-  },
-);

@@ -42,10 +42,7 @@ export class Failure {
  * request (authentication, rights, an unreachable service, a bug), which goes into `errors`.
  * @param toPath converts the path of a field of the request to that in the GraphQL input
  */
-export function failureOf(
-  thrown: unknown,
-  toPath: (path: string) => string = (path) => path,
-): Failure | undefined {
+export function failureOf(thrown: unknown, toPath: (path: string) => string): Failure | undefined {
   if (!(thrown instanceof GatewayError)) return undefined;
   const typeName = failureName(thrown);
   const fields = spelled(thrown.details.fields ?? [], graphqlSpelling, toPath);

@@ -38,6 +38,8 @@ export function serveWebSockets(
     maxPayload: limits.messageBytes,
     maxFragments: socketLimits.fragments,
     maxBufferedChunks: socketLimits.chunks,
+    // How long clients may take to answer the close of their socket. The types lack it.
+    ...{ closeTimeout: 1_000 },
     handleProtocols,
   });
   const drain = new Drain();
@@ -121,12 +123,6 @@ export function serveWebSockets(
 }
 
 function close(socket: WebSocket): void {
-  if (socket.readyState !== socket.OPEN) return;
   // Clients of graphql-transport-ws reconnect after this code.
   socket.close(1012, "Service Restart");
-  const cut = setTimeout(() => socket.terminate(), closeGraceMs);
-  socket.once("close", () => clearTimeout(cut));
 }
-
-/** How long clients may take to answer the close of their socket. */
-const closeGraceMs = 1_000;
