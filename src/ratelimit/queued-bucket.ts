@@ -196,10 +196,7 @@ export class QueuedBucket {
 
   #receive(shared: SharedBudget, reply: TakeReply, wants: Wants): void {
     const now = this.#options.clock.now();
-    const wasAlone = this.#own !== undefined;
-    this.#source = shared;
-    if (wasAlone)
-      this.#options.report("budgetSource", { account: this.#options.account, source: "shared" });
+    if (this.#own) this.#use(shared, { source: "shared" });
     for (const grant of grantsOf(reply, wants)) this.#serve(shared, grant, now);
     if (reply.money.unmet + reply.read.unmet > 0) this.#queue.review(now);
     else if (this.#queue.size > 0) shared.askBy(now);
@@ -265,15 +262,16 @@ export class QueuedBucket {
   #goAlone(shared: SharedBudget, cause: unknown): void {
     if (this.#own) return;
     const { limit, replicas } = shared;
-    const share = budgetRules.fallbackShare / Math.max(1, replicas);
+    const share = budgetRules.fallbackShare / replicas;
     const { reserve } = this.#options;
-    this.#source = new Budget({ initialLimit: limit, reserve, share }, this.#options.clock.now());
+    const own = new Budget({ initialLimit: limit, reserve, share }, this.#options.clock.now());
     const reason = cause instanceof Error ? inWords(cause) : String(cause);
-    this.#options.report("budgetSource", {
-      account: this.#options.account,
-      source: "share",
-      reason,
-    });
+    this.#use(own, { source: "share", reason });
+  }
+
+  #use(from: Budget | SharedBudget, told: { source: "shared" | "share"; reason?: string }): void {
+    this.#source = from;
+    this.#options.report("budgetSource", { account: this.#options.account, ...told });
   }
 
   readonly #turnAt: TurnAt = (priority, ahead, now) => {

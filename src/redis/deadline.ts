@@ -23,16 +23,11 @@ export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
       else timer = setTimeout(late, Math.min(stoodStillMs, ms));
     };
     let timer = setTimeout(due, ms);
-    answer.then(
-      (value) => {
-        clearTimeout(timer);
-        resolve(value);
-      },
-      (error: unknown) => {
-        clearTimeout(timer);
-        reject(error);
-      },
-    );
+    const ended = (settle: (outcome: T) => void) => (outcome: T) => {
+      clearTimeout(timer);
+      settle(outcome);
+    };
+    answer.then(ended(resolve), ended(reject));
   });
 }
 

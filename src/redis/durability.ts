@@ -16,13 +16,16 @@ export async function describeDurability({
   client,
   sentinels,
 }: Pick<RedisConnector, "client" | "sentinels">): Promise<string | undefined> {
-  if (!isCluster(client)) return warningOf(client, sentinels ? "sentinel" : "alone");
-  for (const server of client.nodes("master")) {
-    const warning = await warningOf(server, "cluster");
+  const kind = isCluster(client) ? "cluster" : sentinels ? "sentinel" : "alone";
+  for (const server of primariesOf(client)) {
+    const warning = await warningOf(server, kind);
     if (warning !== undefined) return warning;
   }
   return undefined;
 }
+
+const primariesOf = (client: RedisClient): Redis[] =>
+  isCluster(client) ? client.nodes("master") : [client];
 
 async function warningOf(
   server: Redis,
@@ -75,18 +78,16 @@ export function countReplicas(
   client: RedisClient,
   onCount: (replicas: number) => void,
 ): { close(): void } {
+  const count = async () => {
+    const roles = primariesOf(client).map((server) => within(answerMs, server.role()));
+    return Math.min(...(await Promise.all(roles)).map((role) => readRole(role).replicas.size));
+  };
   return repeat(
-    () => fewest(client).catch(() => Infinity),
+    () => count().catch(() => Infinity),
     (counted) => {
       if (counted === Infinity) return retryMs;
       onCount(counted);
       return everyMs;
     },
   );
-}
-
-async function fewest(client: RedisClient): Promise<number> {
-  const servers: Redis[] = isCluster(client) ? client.nodes("master") : [client];
-  const roles = await Promise.all(servers.map((server) => within(answerMs, server.role())));
-  return Math.min(...roles.map((role) => readRole(role).replicas.size));
 }
