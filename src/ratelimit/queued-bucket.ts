@@ -14,7 +14,6 @@ import { Budget, budgetRules } from "./local/budget.ts";
 import {
   type CallerTokens,
   flushMs,
-  type Grant,
   grantsOf,
   SharedBudget,
   type SharedBudgetOptions,
@@ -140,14 +139,11 @@ export class QueuedBucket {
   /** The last known state, without waiting. */
   status(): RateLimitStatus {
     const now = this.#options.clock.now();
-    const { limit, remaining, resetSeconds } = this.#source.status(now);
-    if (this.#heldUntil > now) {
-      const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
-      const reset = Math.max(resetSeconds, heldSeconds);
-      return { limit, remaining: 0, remainingForReads: 0, resetSeconds: reset };
-    }
+    const { limit, remaining: free, fullAt } = this.#source.status(now);
+    const remaining = this.#heldUntil > now ? 0 : free;
     const reserved = limit - shareOf(limit, 1 - this.#options.reserve);
     const remainingForReads = Math.max(0, remaining - reserved);
+    const resetSeconds = Math.ceil(Math.max(0, fullAt - now, this.#heldUntil - now) / 1_000);
     return { limit, remaining, remainingForReads, resetSeconds };
   }
 
@@ -197,20 +193,17 @@ export class QueuedBucket {
   #receive(shared: SharedBudget, reply: TakeReply, wants: Wants): void {
     const now = this.#options.clock.now();
     if (this.#own) this.#use(shared, { source: "shared" });
-    for (const grant of grantsOf(reply, wants)) this.#serve(shared, grant, now);
+    for (const { token, priority, caller } of grantsOf(reply, wants)) {
+      const next = this.#queue.next(now, priority, caller);
+      if (next && this.#heldUntil <= now) {
+        next.grant(this.#permit(shared, token, now));
+      } else {
+        shared.giveBack(token);
+        shared.askBy(now);
+      }
+    }
     if (reply.money.unmet + reply.read.unmet > 0) this.#queue.review(now);
     else if (this.#queue.size > 0) shared.askBy(now);
-  }
-
-  /** Gives a granted token to a waiting call, or back to Redis if no call can use it. */
-  #serve(shared: SharedBudget, { token, priority, caller }: Grant, now: number): void {
-    const next = this.#queue.next(now, priority, caller);
-    if (next && this.#heldUntil <= now) {
-      next.grant(this.#permit(shared, token, now));
-    } else {
-      shared.giveBack(token);
-      shared.askBy(now);
-    }
   }
 
   #serveFrom(own: Budget, now: number): void {

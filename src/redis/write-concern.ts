@@ -118,7 +118,7 @@ export class AllReplicas {
     }
     const { sentinels } = this.#redis;
     const last = this.#last;
-    if (last?.of === primary && last && nowMs - last.atMs <= viewMs) {
+    if (last && last.of === primary && nowMs - last.atMs <= viewMs) {
       const candidates = candidatesOf(last.views, primary, { areFresh: false });
       if (this.#compare(reading, candidates).lacking.length === 0) return;
     }

@@ -15,6 +15,11 @@ export interface BudgetOptions extends Pick<TokenBucketOptions, "initialLimit" |
   readonly share?: number;
 }
 
+/** Requests a second, whole tokens left, and when all of them are back. */
+export interface BudgetStatus extends Pick<RateLimitStatus, "limit" | "remaining"> {
+  readonly fullAt: number;
+}
+
 /** One token that was taken; the budget needs it again together with the answer. */
 export interface Taken {
   /** Number of the take, from 1. */
@@ -156,13 +161,9 @@ export class Budget {
     return this.#log.length;
   }
 
-  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
-    const fullAt = Math.max(this.#latest(1) + this.windowMs(now), now);
-    return {
-      limit: this.capacity,
-      remaining: Math.max(0, this.capacity - this.outAt(now)),
-      resetSeconds: Math.ceil((fullAt - now) / 1_000),
-    };
+  status(now: number): BudgetStatus {
+    const remaining = Math.max(0, this.capacity - this.outAt(now));
+    return { limit: this.capacity, remaining, fullAt: this.#latest(1) + this.windowMs(now) };
   }
 
   #setLimit(limit: number, now: number): void {

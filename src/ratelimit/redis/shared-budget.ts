@@ -2,10 +2,10 @@ import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout, readyWithin } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
-import type { Priority, RateLimitStatus, TokenBucketOptions } from "../bucket.ts";
+import type { Priority, TokenBucketOptions } from "../bucket.ts";
 import type { Clock } from "../clock.ts";
 import type { RateLimitReading } from "../headers.ts";
-import { budgetRules } from "../local/budget.ts";
+import { type BudgetStatus, budgetRules } from "../local/budget.ts";
 
 export interface SharedBudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   /** Where the budget is stored. */
@@ -58,18 +58,11 @@ interface LineReply {
 /** A token that Redis granted, as the script's reply describes it. */
 export type SharedToken = Pick<TakeReply, "id" | "at" | "order" | "out" | "lowered">;
 
-/** A token that Redis granted, and the caller whose turn it is. */
-export interface Grant {
-  readonly token: SharedToken;
-  readonly priority: Priority;
-  readonly caller: string;
-}
-
-/** The tokens of a reply, in the order in which their callers were named. */
-export function grantsOf(reply: TakeReply, wants: Wants): Grant[] {
+/** The tokens of a reply with the callers whose turn it is, in the order in which these were named. */
+export function grantsOf(reply: TakeReply, wants: Wants) {
   const { id, at, lowered } = reply;
   let [order, out] = [reply.order, reply.out];
-  const grants: Grant[] = [];
+  const grants: { token: SharedToken; priority: Priority; caller: string }[] = [];
   for (const priority of ["money", "read"] as const) {
     for (const caller of Object.keys(wants[priority])) {
       for (let count = reply[priority].granted[caller] ?? 0; count > 0; count--) {
@@ -145,16 +138,12 @@ export class SharedBudget {
     return Math.max(now, at + nextMs) + ahead * perOwn * intervalMs;
   }
 
-  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
+  status(now: number): BudgetStatus {
     const { initialLimit } = this.#options;
-    if (!this.#last) return { limit: initialLimit, remaining: initialLimit, resetSeconds: 0 };
-    const { reply, at } = this.#last;
-    const fullInMs = Math.max(0, at + reply.fullMs - now);
-    return {
-      limit: reply.limit,
-      remaining: fullInMs === 0 ? reply.limit : reply.remaining,
-      resetSeconds: Math.ceil(fullInMs / 1_000),
-    };
+    if (!this.#last) return { limit: initialLimit, remaining: initialLimit, fullAt: now };
+    const { limit, remaining, fullMs } = this.#last.reply;
+    const fullAt = this.#last.at + fullMs;
+    return { limit, remaining: now >= fullAt ? limit : remaining, fullAt };
   }
 
   /** Gives back a granted token that was not used. */
