@@ -64,7 +64,7 @@ export function createProgram(env: NodeJS.ProcessEnv): Command {
     .helpCommand(false)
     .exitOverride()
     .addHelpText("after", help);
-  for (const [name, { summary }] of Object.entries(commands)) {
+  for (const [name, [summary]] of Object.entries(commands)) {
     program
       .command(name)
       .description(summary)
@@ -72,67 +72,53 @@ export function createProgram(env: NodeJS.ProcessEnv): Command {
   }
   program.showHelpAfterError("see: payments-gateway help");
   return program.hook("preSubcommand", async (_, command) => {
-    const { configure } = await commands[command.name()]!.load();
+    const [, load] = commands[command.name()]!;
+    const { configure } = await load();
     configure(command, env);
   });
 }
 
 /** A command. Its code is loaded only when used, so `--help` and short commands start fast. */
-interface Listed {
-  readonly summary: string;
-  load(): Promise<{ configure(command: Command, env: NodeJS.ProcessEnv): void }>;
-}
+type Listed = readonly [
+  summary: string,
+  load: () => Promise<{ configure(command: Command, env: NodeJS.ProcessEnv): void }>,
+];
 
 /** The commands by their names. */
 export const commands: Readonly<Record<string, Listed>> = {
-  serve: { summary: "run the gateway", load: () => import("./serve.ts") },
-  sandbox: {
-    summary: "run the emulator of the payments service alone",
-    load: () => import("./sandbox.ts"),
-  },
-  check: {
-    summary: "check the configuration and what it names: upstream, Redis, TLS, keys",
-    load: () => import("./check.ts"),
-  },
-  listen: {
-    summary: "show events as they come, and pass callbacks on to a local service",
-    load: () => import("@payments-gateway/devtools/listen"),
-  },
-  trigger: {
-    summary: "make an event, by the sandbox or by a signed callback",
-    load: () => import("@payments-gateway/devtools/trigger"),
-  },
-  sign: {
-    summary: "sign a callback's body",
-    load: () => import("@payments-gateway/devtools/sign"),
-  },
-  verify: {
-    summary: "tell whether a callback's signature is right",
-    load: () => import("@payments-gateway/devtools/verify"),
-  },
-  keys: {
-    summary: "make API keys with their entries for API_KEYS_FILE",
-    load: () => import("./keys.ts"),
-  },
-  token: {
-    summary: "make a token to watch one payment or payout",
-    load: () => import("./token.ts"),
-  },
-  payments: { summary: "list payments by their state", load: () => import("./payments.ts") },
-  payouts: { summary: "list payouts by their state", load: () => import("./payments.ts") },
-  story: {
-    summary: "tell what happened to one payment or payout",
-    load: () => import("./story.ts"),
-  },
-  "dead-letters": {
-    summary: "list, show, replay and discard callbacks that were not understood",
-    load: () => import("./dead-letters.ts"),
-  },
-  backup: {
-    summary: "copy the state in DATA_DIR into one file, while the gateway runs",
-    load: () => import("./backup.ts"),
-  },
-  migrate: { summary: "move the state in DATA_DIR to Redis", load: () => import("./migrate.ts") },
+  serve: ["run the gateway", () => import("./serve.ts")],
+  sandbox: ["run the emulator of the payments service alone", () => import("./sandbox.ts")],
+  check: [
+    "check the configuration and what it names: upstream, Redis, TLS, keys",
+    () => import("./check.ts"),
+  ],
+  listen: [
+    "show events as they come, and pass callbacks on to a local service",
+    () => import("@payments-gateway/devtools/listen"),
+  ],
+  trigger: [
+    "make an event, by the sandbox or by a signed callback",
+    () => import("@payments-gateway/devtools/trigger"),
+  ],
+  sign: ["sign a callback's body", () => import("@payments-gateway/devtools/sign")],
+  verify: [
+    "tell whether a callback's signature is right",
+    () => import("@payments-gateway/devtools/verify"),
+  ],
+  keys: ["make API keys with their entries for API_KEYS_FILE", () => import("./keys.ts")],
+  token: ["make a token to watch one payment or payout", () => import("./token.ts")],
+  payments: ["list payments by their state", () => import("./payments.ts")],
+  payouts: ["list payouts by their state", () => import("./payments.ts")],
+  story: ["tell what happened to one payment or payout", () => import("./story.ts")],
+  "dead-letters": [
+    "list, show, replay and discard callbacks that were not understood",
+    () => import("./dead-letters.ts"),
+  ],
+  backup: [
+    "copy the state in DATA_DIR into one file, while the gateway runs",
+    () => import("./backup.ts"),
+  ],
+  migrate: ["move the state in DATA_DIR to Redis", () => import("./migrate.ts")],
 };
 
 const help = `
