@@ -16,40 +16,13 @@ export type Ledger = ReturnType<typeof createLedger>;
  */
 export function createLedger(maxRecords: number, vault: CardVault, saved: SavedState) {
   const payments = new Map<string, PaymentRecord>();
-  const byPage = new Map<string, PaymentRecord>();
-  const byRecurrent = new Map<string, PaymentRecord>();
-  const byExternalId = new Map<string, PaymentRecord[]>();
-  const customers = new Map<string, true>();
   const payouts = new Map<string, PayoutRecord>();
-
-  function forget(payment: PaymentRecord): void {
-    saved.remove("payment", payment.paymentId);
-    byPage.delete(payment.pageToken);
-    if (payment.recurrentId !== undefined) byRecurrent.delete(payment.recurrentId);
-    const left = (byExternalId.get(payment.externalId) ?? []).filter((other) => other !== payment);
-    if (left.length > 0) byExternalId.set(payment.externalId, left);
-    else byExternalId.delete(payment.externalId);
-  }
-
-  function insert(payment: PaymentRecord): void {
-    payments.set(payment.paymentId, payment);
-    byPage.set(payment.pageToken, payment);
-    if (payment.recurrentId !== undefined) byRecurrent.set(payment.recurrentId, payment);
-    const attempts = byExternalId.get(payment.externalId);
-    if (attempts) attempts.push(payment);
-    else byExternalId.set(payment.externalId, [payment]);
-    if (payment.customer.externalId !== undefined) {
-      customers.set(payment.customer.externalId, true);
-    }
-    forgetOldest(customers, maxRecords);
-    for (const [, old] of forgetOldest(payments, maxRecords)) forget(old);
-  }
-
   for (const payment of saved.all<PaymentRecord>("payment")) {
     if (payment.card) payment.card = vault.restored(payment.card);
-    insert(payment);
+    payments.set(payment.paymentId, payment);
   }
   for (const payout of saved.all<PayoutRecord>("payout")) payouts.set(payout.externalId, payout);
+  const all = () => [...payments.values()];
   /** Saves what has changed in a payment. */
   const changed = (payment: PaymentRecord) => saved.put("payment", payment.paymentId, payment);
   /** Saves what has changed in a payout. */
@@ -58,18 +31,20 @@ export function createLedger(maxRecords: number, vault: CardVault, saved: SavedS
   return {
     addPayment(payment: PaymentRecord): void {
       changed(payment);
-      insert(payment);
+      payments.set(payment.paymentId, payment);
+      for (const [old] of forgetOldest(payments, maxRecords)) saved.remove("payment", old);
     },
     changed,
     payment: (paymentId: string) => payments.get(paymentId),
     /** The payment whose 3DS or checkout page has this token in its URL. */
-    paymentByPage: (pageToken: string) => byPage.get(pageToken),
-    paymentByRecurrent: (recurrentId: string) => byRecurrent.get(recurrentId),
+    paymentByPage: (token: string) => all().find(({ pageToken }) => pageToken === token),
+    paymentByRecurrent: (id: string) => all().find(({ recurrentId }) => recurrentId === id),
     /** All attempts with an external id, oldest first. */
-    attempts: (externalId: string): readonly PaymentRecord[] => byExternalId.get(externalId) ?? [],
+    attempts: (id: string): readonly PaymentRecord[] =>
+      all().filter(({ externalId }) => externalId === id),
     payments: () => payments.values(),
     /** Whether any payment was made for this customer (the merchant's id of the customer). */
-    knowsCustomer: (externalId: string) => customers.has(externalId),
+    knowsCustomer: (id: string) => all().some(({ customer }) => customer.externalId === id),
 
     addPayout(payout: PayoutRecord): void {
       changedPayout(payout);
