@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { postCallback } from "@payments-gateway/sandbox/post-callback";
 import { fetchFault } from "../src/cli/reach.ts";
 import { type Event, EventSource } from "../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
@@ -6,7 +7,6 @@ import { PayoutSchema } from "../src/gen/payments/v1/payout_pb.ts";
 import { kindOf, kinds } from "../src/model/kinds.ts";
 import type { Secret } from "../src/secrets/secret.ts";
 import { encode } from "../src/wire/wire.ts";
-import { postCallback } from "./post-callback.ts";
 
 export interface ForwardOptions {
   /** `{kind}` in it becomes `payments` or `payouts`. */

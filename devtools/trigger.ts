@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { postCallback } from "@payments-gateway/sandbox/post-callback";
 import { type Command, Option } from "commander";
 import { CommandError, exitCodes, wrongUsage } from "../src/cli/command-error.ts";
 import { onGateway } from "../src/cli/gateway-client.ts";
@@ -18,7 +19,6 @@ import type { Resource } from "../src/model/kinds.ts";
 import { isLoopback } from "../src/net/loopback.ts";
 import type { Secret } from "../src/secrets/secret.ts";
 import { passwordOrSandbox } from "./password.ts";
-import { postCallback } from "./post-callback.ts";
 import { findTriggered, type Triggered, triggeredEvents } from "./trigger-events.ts";
 import { type Happened, isSandboxBehind, sandboxRun } from "./trigger-sandbox.ts";
 

@@ -63,7 +63,6 @@ export function createEmulator(settings: Settings, baseUrl: string, saved = noth
     view: () => ledgerView(ledger),
     async close() {
       await schedule.close();
-      callbacks.close();
       saved.close();
     },
     rateLimit: createRateLimit(rateLimit, () => performance.now()),

@@ -64,9 +64,9 @@ export function createWalletRoutes({ wallets, ledger }: Parts): Route[] {
         const body = fieldsOf(request);
         const optionId = body.requiredText("option_id", uuid);
         body.requiredChoice("type", [itemType]);
-        const { optionId: removed } = entryOf(customerId, optionId);
+        const removed = entryOf(customerId, optionId);
         wallets.remove(customerId, removed);
-        const answer = { deleted: true, optionId: removed, type: itemType };
+        const answer = { deleted: true, optionId: removed.optionId, type: itemType };
         return json(bodyOf(DeletedWalletItemSchema, answer));
       },
     },

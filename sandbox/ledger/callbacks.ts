@@ -1,11 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from "node:http";
-import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { Secret } from "../../src/secrets/secret.ts";
-import { sign } from "../../src/wire/signature.ts";
 import type { SandboxClock } from "../clock.ts";
 import type { CallbackRetry, SandboxRecord } from "../options.ts";
 import type { Journal } from "./journal.ts";
+import { postCallback } from "./post-callback.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { Scenario } from "./scenarios.ts";
 import type { Schedule } from "./schedule.ts";
@@ -55,8 +53,6 @@ export interface CallbacksOptions {
 export function createCallbacks(options: CallbacksOptions) {
   const { schedule, clock, journal, retry, saved, log } = options;
   const lanes = new Map<string, Lane>();
-  const http = new HttpAgent({ keepAlive: true });
-  const https = new HttpsAgent({ keepAlive: true });
   let waiting = 0;
 
   async function drain(subject: string, lane: Lane): Promise<void> {
@@ -94,28 +90,15 @@ export function createCallbacks(options: CallbacksOptions) {
   }
 
   /** The response's status, or an error code. */
-  function post(url: string, body: Buffer): Promise<number | string> {
-    const target = new URL(url);
-    const tls = target.protocol === "https:";
-    const settings: RequestOptions = {
-      method: "POST",
-      agent: tls ? https : http,
-      signal: AbortSignal.any([schedule.closing, AbortSignal.timeout(retry.attemptTimeoutMs)]),
-      headers: {
-        "Content-Type": "application/json",
-        "Content-Length": body.length,
-        "X-SERVICE-SIGNATURE": sign(body, options.password),
-      },
-    };
-    return new Promise((resolve) => {
-      const request = (tls ? requestHttps : requestHttp)(target, settings, (response) => {
-        response.on("error", () => {});
-        response.resume();
-        resolve(response.statusCode ?? 0);
-      });
-      request.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.name));
-      request.end(body);
-    });
+  async function post(url: string, body: Buffer): Promise<number | string> {
+    const limit = AbortSignal.timeout(retry.attemptTimeoutMs);
+    try {
+      const signal = AbortSignal.any([schedule.closing, limit]);
+      return await postCallback(url, body, options.password, signal);
+    } catch (error) {
+      const { name, cause } = error as Error;
+      return (cause as NodeJS.ErrnoException | undefined)?.code ?? name;
+    }
   }
 
   function queue(callback: QueuedCallback): void {
@@ -154,10 +137,6 @@ export function createCallbacks(options: CallbacksOptions) {
     resend(to: Addressee, body: string): void {
       send(to, body, 0);
       lanes.get(to.subject)?.wake.abort();
-    },
-    close(): void {
-      http.destroy();
-      https.destroy();
     },
   };
 }

@@ -24,38 +24,30 @@ export type Wallets = ReturnType<typeof createWallets>;
  * oldest are removed.
  */
 export function createWallets(maxWallets: number, vault: CardVault, saved: SavedState) {
-  const wallets = new Map<string, Map<string, WalletEntry>>();
+  const wallets = new Map<string, readonly WalletEntry[]>();
   for (const { customerId, entries } of saved.all<SavedWallet>("wallet")) {
     const restored = entries.map((entry) => ({ ...entry, card: vault.restored(entry.card) }));
-    wallets.set(customerId, new Map(restored.map((entry) => [entry.optionId, entry])));
+    wallets.set(customerId, restored);
   }
 
-  function save(customerId: string): void {
-    saved.put("wallet", customerId, { customerId, entries: items(customerId) ?? [] });
-  }
-
-  function add(customerId: string, entry: WalletEntry): void {
-    const wallet = wallets.get(customerId) ?? new Map<string, WalletEntry>();
-    wallet.set(entry.optionId, entry);
-    wallets.set(customerId, wallet);
-    save(customerId);
+  function change(customerId: string, entries: readonly WalletEntry[]): void {
+    wallets.set(customerId, entries);
+    saved.put("wallet", customerId, { customerId, entries });
     for (const [old] of forgetOldest(wallets, maxWallets)) saved.remove("wallet", old);
   }
 
   /** In the order of insertion; undefined for a customer without a wallet. */
-  function items(customerId: string): readonly WalletEntry[] | undefined {
-    const wallet = wallets.get(customerId);
-    return wallet && [...wallet.values()];
-  }
+  const items = (customerId: string) => wallets.get(customerId);
 
-  function item(customerId: string, optionId: string): WalletEntry | undefined {
-    return wallets.get(customerId)?.get(optionId.toLowerCase());
+  function add(customerId: string, entry: WalletEntry): void {
+    change(customerId, [...(items(customerId) ?? []), entry]);
   }
 
   return {
     add,
     items,
-    item,
+    item: (customerId: string, optionId: string) =>
+      items(customerId)?.find((entry) => entry.optionId === optionId.toLowerCase()),
     /** Adds the card of a payment, unless the wallet already has it. */
     keep(customerId: string, card: Card): void {
       const kept = items(customerId) ?? [];
@@ -63,13 +55,12 @@ export function createWallets(maxWallets: number, vault: CardVault, saved: Saved
       const isDefault = kept.length === 0;
       add(customerId, { optionId: randomUUID(), card, isDefault, isConfirmed: true });
     },
-    remove(customerId: string, optionId: string): WalletEntry | undefined {
-      const entry = item(customerId, optionId);
-      if (entry) {
-        wallets.get(customerId)?.delete(entry.optionId);
-        save(customerId);
-      }
-      return entry;
+    remove(customerId: string, { optionId }: WalletEntry): void {
+      const kept = items(customerId) ?? [];
+      change(
+        customerId,
+        kept.filter((entry) => entry.optionId !== optionId),
+      );
     },
   };
 }

@@ -1,5 +1,5 @@
-import type { Secret } from "../src/secrets/secret.ts";
-import { sign, signatureHeader } from "../src/wire/signature.ts";
+import type { Secret } from "../../src/secrets/secret.ts";
+import { sign, signatureHeader } from "../../src/wire/signature.ts";
 
 /**
  * Posts a callback's body as the payments service does (spec, Authentication part 4), signed with
