@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { collect } from "../collect.ts";
+import { heapBytes } from "../collect.ts";
 import { createChurn, inUseBy, settled } from "../hardening/churn.ts";
 import { startTestGateway } from "../start.ts";
 
@@ -9,10 +9,7 @@ const rounds = process.env.FAULTS === "long" ? 5 : 2;
 const perRound = process.env.FAULTS === "long" ? 334 : 50;
 const moreMb = 10;
 
-function heapMb(): number {
-  collect();
-  return process.memoryUsage().heapUsed / 1e6;
-}
+const heapMb = () => heapBytes() / 1e6;
 
 test("ten thousand calls and streams that break off leave no sockets, calls, listeners or memory", {
   timeout: 600_000,

@@ -4,6 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
 import { withoutRedis } from "../redis/server.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
 import { clientOf, paymentRequest } from "./callers.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
@@ -28,10 +29,7 @@ describe("an outage of Redis", { skip: withoutRedis }, () => {
       assert.equal(response.status, 200, "traffic is not turned away");
       return (await response.json()) as Readiness;
     };
-    const metric = async (name: string) => {
-      const text = await (await fetch(`${admin}/metrics`)).text();
-      return Number(new RegExp(`^payments_gateway_${name} (.*)$`, "m").exec(text)?.[1]);
-    };
+    const metric = async (name: string) => (await scrapeOf({ adminUrl: admin })).value(name, {});
     /** Counts a log message since `sinceMs`: a slow first connection may log it at the start. */
     const told = (message: RegExp, sinceMs: number) =>
       gateway.lines
@@ -46,7 +44,7 @@ describe("an outage of Redis", { skip: withoutRedis }, () => {
     const since = Date.parse((await readiness()).details?.redis?.since ?? "");
     assert(since >= killedMs - 5_000 && since <= Date.now());
     assert.equal(await metric("redis_up"), 0);
-    await until(async () => (await metric("redis_away_seconds")) > 2);
+    await until(async () => ((await metric("redis_away_seconds")) ?? 0) > 2);
     assert.equal((await fetch(`${admin}/healthz`)).status, 200);
     const keyed = { headers: { "idempotency-key": "k" } };
     const refused = payments.createPayment(paymentRequest("keyed"), keyed);

@@ -6,7 +6,7 @@ import { Documents } from "../../src/graphql/documents.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { collect } from "../collect.ts";
+import { heapBytes } from "../collect.ts";
 
 const formatError = createErrorFormatter(createLogger("silent"));
 
@@ -84,18 +84,12 @@ test("fields are compared with each other only in a document that all other rule
   assert.deepEqual(more, []);
 });
 
-const used = () => {
-  collect();
-  collect();
-  return process.memoryUsage().heapUsed;
-};
-
 test("the estimate is not below the memory that documents take", async () => {
   const documents = documentsUpTo({ maxBytes: 100_000_000 });
   await send(documents, largeQuery(0));
-  const [before, estimated] = [used(), documents.bytes];
+  const [before, estimated] = [heapBytes(), documents.bytes];
   for (let number = 1; number <= 30; number++) await send(documents, largeQuery(number));
-  const [grown, counted] = [used() - before, documents.bytes - estimated];
+  const [grown, counted] = [heapBytes() - before, documents.bytes - estimated];
   assert.ok(grown < counted * 1.2, `${grown} > ${counted}`);
   assert.ok(grown > counted / 4, `a control: ${grown} is far below ${counted}`);
 });
@@ -113,8 +107,8 @@ test("what is compiled for each value of a directive's variable counts, too", as
     await prepared.execute(accepted, context);
   };
   await ask(0);
-  const [before, estimated] = [used(), documents.bytes];
+  const [before, estimated] = [heapBytes(), documents.bytes];
   for (let number = 1; number <= 1_000; number++) await ask(number);
-  const [grown, counted] = [used() - before, documents.bytes - estimated];
+  const [grown, counted] = [heapBytes() - before, documents.bytes - estimated];
   assert.ok(grown < counted * 1.2, `${grown} > ${counted}`);
 });

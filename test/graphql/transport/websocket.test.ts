@@ -6,7 +6,7 @@ import WebSocket from "ws";
 import type { Identify } from "../../../src/auth/identify.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { collect } from "../../collect.ts";
+import { heapBytes } from "../../collect.ts";
 import { answeredPayment } from "../../core/answers.ts";
 import { until } from "../../until.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
@@ -18,12 +18,6 @@ async function first(client: Client, query: string): Promise<Answer> {
 }
 
 const budget = "{ rateLimit { limit } }";
-
-/** The heap, without garbage. */
-function heapBytes(): number {
-  collect();
-  return process.memoryUsage().heapUsed;
-}
 
 test("queries and mutations run over WebSocket, with a deadline and without an idempotency key", async (t) => {
   const gateway = await serve(t, {
