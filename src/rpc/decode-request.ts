@@ -36,14 +36,11 @@ function decodeJson(type: DescMessage, text: string): Message {
   } catch (error) {
     throw errorOfJson(type, text, String(error));
   }
-  if (instantsOf(type).length > 0 && mayBeNoDay.test(text)) refuseViolation(type, text);
+  if (instantsOf(type).length > 0) refuseViolation(type, text);
   return message;
 }
 
 const instantsOf = oncePer((type: DescMessage) => type.fields.filter(isInstant));
-
-/** The ends of short months, and midnight as 24:00. */
-const mayBeNoDay = /-(?:02-29|02-3\d|0[469]-31|11-31)T|T24:/;
 
 function readJson(type: DescMessage, text: string): Message {
   try {
