@@ -12,6 +12,7 @@ import { turnEnd } from "../net/turn-end.ts";
 import { noReport, type Observations, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
+import { startHttpSpan } from "../telemetry/tracing/http-span.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { signatureForm, signatureHeader, verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";
@@ -59,7 +60,7 @@ export function createCallbackHandler(
     const body = intake.bodyOf(req, res, onCut);
     const requestId = requestIdOf(req.headers[requestIdHeader]?.toString());
     res.setHeader(requestIdHeader, requestId);
-    const span = startSpan(tracing, req);
+    const span = startHttpSpan(tracing, req);
     const { traceparent } = span;
     return span.run(async () => {
       const route = routeOf(req.url ?? "", accounts);
@@ -171,20 +172,6 @@ const atOnceBytes = 16 * 1024;
 async function received(req: IncomingMessage, body: Body, timeoutMs: number): Promise<Received> {
   if (Number(req.headers["content-length"]) > maxBodyBytes) return "too-large";
   return body.atHand(maxBodyBytes) ?? (await body.receive({ maxBytes: maxBodyBytes, timeoutMs }));
-}
-
-function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: IncomingMessage): Span {
-  const known = knownMethodOf(method);
-  return tracing.start(known ?? "HTTP", {
-    kind: "server",
-    parent: (name) => headers[name]?.toString(),
-    attributes: {
-      "http.request.method": known ?? "_OTHER",
-      "url.scheme": "http",
-      "network.protocol.name": "http",
-      "network.protocol.version": httpVersion,
-    },
-  });
 }
 
 interface Route {

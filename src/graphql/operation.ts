@@ -1,10 +1,8 @@
-import type { IncomingMessage } from "node:http";
 import type { Caller } from "../auth/caller.ts";
 import type { Member } from "../collections/under-way.ts";
 import type { KindName } from "../model/kinds.ts";
 import type { Slot } from "../net/admission.ts";
-import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
-import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import type { Span } from "../telemetry/tracing/tracing.ts";
 import type { Edge } from "./edge.ts";
 import { codeOf, retryAfterSeconds } from "./errors.ts";
 import type { Live } from "./live.ts";
@@ -199,28 +197,3 @@ const serverFailures: ReadonlySet<string> = new Set([
   "OUTCOME_UNKNOWN",
   "DEADLINE_EXCEEDED",
 ]);
-
-/**
- * Starts the span of a request, below the span that its headers name.
- * @param route of its path; undefined for a path below `/watch` that is none
- */
-export function startSpan(
-  tracing: Tracing,
-  { method = "GET", headers, httpVersion }: IncomingMessage,
-  route: string | undefined,
-): Span {
-  const isGraphql = route === "/graphql";
-  const ofWatch = () => [knownMethodOf(method) ?? "HTTP", route].filter(Boolean).join(" ");
-  return tracing.start(isGraphql ? "GraphQL Operation" : ofWatch(), {
-    kind: "server",
-    parent: (name) => headers[name]?.toString(),
-    attributes: () => ({
-      "http.route": route,
-      ...(isGraphql && { "url.path": route }),
-      "http.request.method": knownMethodOf(method) ?? "_OTHER",
-      "url.scheme": "http",
-      "network.protocol.name": "http",
-      "network.protocol.version": httpVersion,
-    }),
-  });
-}

@@ -6,11 +6,12 @@ import type { Slot } from "../net/admission.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
+import { startHttpSpan } from "../telemetry/tracing/http-span.ts";
 import type { Span } from "../telemetry/tracing/tracing.ts";
 import { credentialsOf } from "./credentials.ts";
 import { createEdge, type EdgeOptions } from "./edge.ts";
 import { createHttpPath } from "./http-path.ts";
-import { Operation, type OperationRequest, startSpan } from "./operation.ts";
+import { Operation, type OperationRequest } from "./operation.ts";
 import { createRefusal, kindOf } from "./overload.ts";
 import { acceptedOf } from "./transport/accept.ts";
 import { type Answer, sendAnswer } from "./transport/answer.ts";
@@ -92,7 +93,7 @@ export function createGraphqlServer(options: EdgeOptions) {
       owner: request.socket,
       isGone: () => request.socket.destroyed,
       start(slot) {
-        const span = startSpan(tracing, request, route);
+        const span = startHttpSpan(tracing, request, route);
         settle(span.run(() => answer(exchange, span, slot)));
       },
       refuse() {

@@ -16,13 +16,14 @@ import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
 import { turnOf } from "../../net/overloaded.ts";
+import { startHttpSpan } from "../../telemetry/tracing/http-span.ts";
 import { createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, errorsOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
-import { Operation, startSpan } from "../operation.ts";
+import { Operation } from "../operation.ts";
 import { type Begun, beginOperation } from "../operations.ts";
 
 /** A socket, and what its operations share. */
@@ -170,7 +171,7 @@ export function createProtocol(edge: Edge) {
     function operationOf(slot: Slot): Operation {
       return new Operation(edge, {
         ...{ requestId: randomUUID(), streamsBy: "websocket", slot },
-        span: startSpan(edge.tracing, request, "/graphql"),
+        span: startHttpSpan(edge.tracing, request, "/graphql"),
         acceptLanguage: request.headers["accept-language"] ?? null,
         authenticate: async (account) => {
           const known = stillValid(caller);
