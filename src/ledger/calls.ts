@@ -140,7 +140,6 @@ export function conclude(change: Change, draft: Draft, id: string, ending: Endin
     return;
   }
   const was = call.state;
-  if (ending.state !== "unknown") call.locks = false;
   const subjectId = ending.state === "pending" ? ending.subjectId : "";
   const again = was === "pending" && ending.state === "pending" && call.subjectId === subjectId;
   if (mark !== undefined && !again) addMark(record, mark);
@@ -176,7 +175,7 @@ function openForPending(change: Change, draft: Draft): void {
     const id = `${change.token}-${name.digest("base64url")}`;
     const call: OpenCall = {
       ...newCall({ id, method, leaseMs: 0 }, nowMs),
-      ...{ state: "pending", locks: false, subjectId: one.subjectId },
+      ...{ state: "pending", subjectId: one.subjectId },
       dueMs: nowMs + ages.firstLookMs,
     };
     const alone = { intents: [], snapshot: factsOf(record), marks: [] };
@@ -315,7 +314,7 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
 export function giveUpCall(change: Change, draft: Draft, id: string): void {
   const call = callIn(draft, id);
   if (!call || call.needsOperator) return;
-  Object.assign(call, { needsOperator: true, locks: false });
+  call.needsOperator = true;
   indexCall(change, draft, call, dueIndex, undefined);
   indexCall(change, draft, call, givenUpIndex, change.nowMs);
   if (call.state === "unknown") addOutcome(change, draft, id, CallOutcome.NEEDS_OPERATOR);
@@ -334,7 +333,6 @@ export function newCall(
     state: "running",
     startedAt,
     leaseMs,
-    locks: true,
     subjectId: "",
     checks: 0,
     notFound: 0,
@@ -408,6 +406,11 @@ export function markOfEnding(ending: Ending): string | undefined {
 /** How many ended calls a record keeps. */
 const maxOver = 10;
 
+/** Whether an open call bars another one of its method: until it has an answer, or is given up. */
+export function holdsLock({ state, needsOperator }: OpenCall): boolean {
+  return state !== "pending" && !needsOperator;
+}
+
 export function isLocked(
   calls: readonly OpenCall[],
   method: MoneyMethod,
@@ -415,7 +418,7 @@ export function isLocked(
   { locksMs = Infinity }: Ages,
 ): boolean {
   return calls.some(
-    (call) => call.method === method && call.locks && Number(call.startedAt) + locksMs > nowMs,
+    (call) => call.method === method && holdsLock(call) && Number(call.startedAt) + locksMs > nowMs,
   );
 }
 

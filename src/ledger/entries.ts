@@ -58,13 +58,12 @@ export function outcomeEvent({ kind, externalId }: About, callOutcome: CallOutco
  * @param call the call whose outcome it tells, if it tells one
  */
 function append(change: Change, draft: Draft, told: Event, call?: string) {
-  const { nowMs } = change;
   const record = recordOf(draft);
   // A copy, since the writer keeps its own event; all readers share this one.
-  const event: Event = { ...told, receivedAt: timestampFromMs(nowMs) };
+  const event: Event = { ...told, receivedAt: timestampFromMs(change.nowMs) };
   const appended = change.append(draft.key, event, call);
   record.changes++;
-  Object.assign(record, { last: appended.place, lastMs: nowMs });
+  record.last = appended.place;
   return { event, ...appended };
 }
 

@@ -227,7 +227,7 @@ function beganAfter(call: OpenCall, state: PlacedFact): boolean {
 }
 
 /** On the clock that also times calls. */
-function msOf(place: string): number {
+export function msOf(place: string): number {
   return Number.parseInt(place.slice(0, 12), 16);
 }
 

@@ -50,8 +50,6 @@ export interface OpenCall {
   startedAt: string;
   /** How long from its start its process may take to end it. */
   leaseMs: number;
-  /** Bars another call of its method until it has an answer. */
-  locks: boolean;
   /** The payment_id or transaction_id of a pending call; empty if not known. */
   subjectId: string;
   /** How often the call was looked up, and how often in a row the service did not know it. */

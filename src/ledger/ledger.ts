@@ -26,6 +26,7 @@ import {
 import type { Change, Draft } from "./change.ts";
 import { DeadLetters, type LettersBound } from "./dead-letters.ts";
 import { factsOf, keptFor } from "./entries.ts";
+import { msOf } from "./evidence.ts";
 import {
   type About,
   type Begun,
@@ -144,7 +145,7 @@ export class Ledger {
         snapshot: this.#snapshotOf(of, stored, record, bounds),
         marks: record.marks,
         firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
-        updatedMs: Math.max(record.lastMs, ...startsMs),
+        updatedMs: Math.max(record.last === "" ? 0 : msOf(record.last), ...startsMs),
       };
     });
   }

@@ -83,7 +83,7 @@ export function endOwn(own: OwnCalls, id: string, ending: Ending, told?: Entry):
   if (mark && !own.marks.includes(mark)) addMark(own, mark);
   const call = own.calls.find((one) => one.id === id);
   if (!call) return;
-  if (told) Object.assign(call, { state: "pending", subjectId: told.subjectId, locks: false });
+  if (told) Object.assign(call, { state: "pending", subjectId: told.subjectId });
   else if (ending.state !== "unknown") own.calls = own.calls.filter((one) => one !== call);
   else if (call.state === "running") call.state = "unknown";
 }

@@ -20,7 +20,6 @@ export interface PaymentRecord {
   folded: number;
   /** Place of the newest event; empty while there is none. */
   last: string;
-  lastMs: number;
   /** Calls that move money and are not settled, the oldest first. */
   calls: OpenCall[];
   /** Ids of the calls that ended last: a delayed request must not begin them again. */
@@ -57,7 +56,6 @@ export function newRecord(): PaymentRecord {
     holds: [],
     folded: 0,
     last: "",
-    lastMs: 0,
     calls: [],
     over: [],
     marks: [],

@@ -19,9 +19,11 @@ export interface Defect {
 const planted: Record<string, Record<string, Defect["plant"]>> = {
   "two creates": {
     "nothing is sent while a call of its method has no understood answer": eachCall(
-      (call) => (call.locks = false),
+      (call) => (call.state = "pending"),
     ),
-    "a call of open outcome holds its lock": eachCall((call) => (call.locks = isRunning(call))),
+    "a call of open outcome holds its lock": eachCall((call) => {
+      if (!isRunning(call)) call.state = "pending";
+    }),
     "what is paid is not shown as AUTHORIZED": eachOperation((one) => {
       if (one.held === false) one.held = true;
     }),
@@ -38,7 +40,9 @@ const planted: Record<string, Record<string, Defect["plant"]>> = {
     "in the end each call is settled or flagged": eachCall((call) => {
       if (call.state === "pending") call.needsOperator = false;
     }),
-    "in the end no lock is left": eachCall((call) => (call.locks = true)),
+    "in the end no lock is left": eachCall((call) => {
+      if (call.needsOperator) Object.assign(call, { state: "unknown", needsOperator: false });
+    }),
   },
   "a hold that is cancelled and made again": {
     "in the end the state is the service's": eachOperation((one) => {

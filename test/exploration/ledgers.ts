@@ -1,5 +1,5 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { evidenceIn } from "../../src/ledger/calls.ts";
+import { evidenceIn, holdsLock } from "../../src/ledger/calls.ts";
 import { isSameOperation } from "../../src/ledger/facts.ts";
 import { outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
@@ -113,7 +113,7 @@ export class Ledgers {
         const call = calls.find(({ id }) => id === `c${i}`);
         const told = log.map((one) => (one.startsWith(`${i} `) ? Number(one[2]) : 0));
         return {
-          ...{ open: call?.state, locks: call?.locks === true },
+          ...{ open: call?.state, locks: call !== undefined && holdsLock(call) },
           ...{ isFlagged: call?.needsOperator === true, told: Math.max(0, ...told) },
           saysNotDone: log.includes(`c${i} NOT_DONE`),
           saysUnknown: log.includes(`c${i} UNKNOWN`),

@@ -146,7 +146,7 @@ function ordered(stored: Stored, nowMs: number): Stored {
     const names = new Map(record.operations.map(({ n }, at) => [`e${n}`, `e${at + 1}`]));
     stored.events = stored.events.map((name) => names.get(name) ?? name).sort();
     record.changes = record.operations.length || 1;
-    if (record.lastMs > 0) Object.assign(record, { last: "last", lastMs: baseMs });
+    if (record.last !== "") record.last = "last";
     for (const [at, one] of record.operations.entries()) {
       Object.assign(one, { n: at + 1, at: "0" });
       for (const name of ["since", "place"] as const) {

@@ -26,8 +26,8 @@ const defectsIn = (planted: Planted): readonly Defect[] =>
 export const defects = defectsIn({
   "ledger/calls.ts": {
     "the lock is given back when the outcome is unknown": {
-      line: 'if (ending.state !== "unknown") call.locks = false;',
-      instead: "call.locks = false;",
+      line: 'return state !== "pending" && !needsOperator;',
+      instead: 'return state === "running" && !needsOperator;',
       brokenChecks: ["sent while another is open"],
       shownBy: 1,
     },
@@ -38,8 +38,8 @@ export const defects = defectsIn({
       shownBy: 29,
     },
     "a call is opened without its lock": {
-      line: "locks: true",
-      instead: "locks: false",
+      line: "holdsLock(call) && Number(",
+      instead: 'call.state === "unknown" && holdsLock(call) && Number(',
       brokenChecks: ["sent while another is open"],
       shownBy: 1,
     },
