@@ -1,27 +1,26 @@
 import type { ServerAddress } from "./link.ts";
 import type { SentinelView } from "./sentinels.ts";
 
-/** A primary's answer to ROLE about its replicas. */
-export interface Following {
-  /** The primary's replication offset. */
-  readonly offset: number;
-  /** The offset that each replica in sync has acknowledged. */
-  readonly replicas: ReadonlyMap<ServerAddress, number>;
-}
-
 /**
  * Every known replica of a primary, as seen by those that decide which one is promoted: whether it
  * need not hold a write, because it is down or never promoted.
  */
 export type Candidates = ReadonlyMap<ServerAddress, { readonly spared: boolean }>;
 
-/** Reads the answer of ROLE. @throws Error if the server is not a primary */
-export function readRole(answer: unknown): Following {
+/** A primary's answer to ROLE about its replicas. */
+export type Following = ReturnType<typeof readRole>;
+
+/**
+ * Reads the answer of ROLE: the primary's replication offset, and the one that each replica in sync
+ * has acknowledged.
+ * @throws Error if the server is not a primary
+ */
+export function readRole(answer: unknown) {
   if (!Array.isArray(answer) || answer[0] !== "master") throw noPrimary();
   const replicas = (answer[2] as [host: string, port: string, offset: string][]).map(
     ([host, port, offset]): [ServerAddress, number] => [`${host}:${port}`, Number(offset)],
   );
-  return { offset: Number(answer[1]), replicas: new Map(replicas) };
+  return { offset: Number(answer[1]), replicas: new Map(replicas) as ReadonlyMap<string, number> };
 }
 
 const noPrimary = () => new Error("the server is no primary any more");

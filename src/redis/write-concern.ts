@@ -3,7 +3,6 @@ import {
   acknowledgedBy,
   type Candidates,
   candidatesOf,
-  type Following,
   hasLongBeenOutOfSync,
   isOutranked,
   readNodes,
@@ -45,14 +44,6 @@ const viewMs = 1_000;
 
 /** How long the second WAIT gives replicas in sync to catch up, in milliseconds. */
 const againMs = 500;
-
-interface Reading {
-  readonly written: number;
-  readonly following: Following;
-  /** By CLUSTER NODES; only in a cluster. */
-  readonly node: ReturnType<typeof readNodes> | undefined;
-  readonly primary: ServerAddress | undefined;
-}
 
 /**
  * Requires that every replica that could be promoted holds a write: see
@@ -164,13 +155,16 @@ export class AllReplicas {
   }
 }
 
+type Reading = ReturnType<typeof readingOf>;
+
 /** @throws Error if a command failed, or the server is no primary */
-function readingOf(answers: PipelineAnswers, primary: ServerAddress | undefined): Reading {
+function readingOf(answers: PipelineAnswers, primary: ServerAddress | undefined) {
   const [before, , after, nodes] = answers.map(([error, answer]) => {
     if (error) throw error;
     return answer;
   });
   const written = readRole(before).offset;
+  // Only in a cluster.
   const node = nodes === undefined ? undefined : readNodes(String(nodes));
   return { written, following: readRole(after), node, primary };
 }

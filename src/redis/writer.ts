@@ -86,11 +86,7 @@ function replicated(redis: RedisConnector, min: Exclude<MinReplicas, 0>): Writer
   };
 }
 
-interface Waiting {
-  readonly write: Write;
-  readonly resolve: (written: Written) => void;
-  readonly reject: (error: unknown) => void;
-}
+type Waiting = PromiseWithResolvers<Written> & { readonly write: Write };
 
 /** Writes in batches: one after the other, each with one WAIT at its end. */
 class Batches {
@@ -105,12 +101,11 @@ class Batches {
   }
 
   add(write: Write): Promise<Written> {
-    const { promise, resolve, reject } = Promise.withResolvers<Written>();
-    const waiting = { write, resolve, reject };
+    const waiting = { write, ...Promise.withResolvers<Written>() };
     this.#waiting.add(waiting);
     if (!this.#running) void this.#run();
     // Those whose callers have given up would hold up the others, and be done behind their backs.
-    return within(writeMs, promise).finally(() => this.#waiting.delete(waiting));
+    return within(writeMs, waiting.promise).finally(() => this.#waiting.delete(waiting));
   }
 
   async #run(): Promise<void> {
