@@ -24,24 +24,18 @@ export type CardVault = ReturnType<typeof createCardVault>;
 
 /** The cards that the sandbox has seen, by their tokens: at most `maxCards`, then the newest. */
 export function createCardVault(maxCards: number, saved: SavedState) {
-  const byToken = new Map<string, Card>();
-  const byDetails = new Map<string, Card>();
-
-  function insert(card: Card): void {
-    if (card.number) byDetails.set(detailsOf(card.number.reveal(), card.expiresAt), card);
-    byToken.set(card.token, card);
-    forgetOldest(byDetails, maxCards);
-    for (const [token] of forgetOldest(byToken, maxCards)) saved.remove("card", token);
-  }
-
-  for (const card of saved.all<Card>("card")) insert(withListedNumber(card));
+  const byToken = new Map(
+    saved.all<Card>("card").map((card) => [card.token, withListedNumber(card)]),
+  );
 
   return {
     /** Stores and returns a card; the same number and expiry have the same token. */
     keep(number: string, month: number, year: number): Card {
       const expiresAt = new Date(Date.UTC(fullYear(year), month, 1) - 1_000);
-      const known = byDetails.get(detailsOf(number, expiresAt));
-      if (known) return known;
+      for (const known of byToken.values()) {
+        const isIt = known.number?.reveal() === number;
+        if (isIt && known.expiresAt.getTime() === expiresAt.getTime()) return known;
+      }
       const card: Card = {
         number: new Secret(number),
         isListed: listedCards.has(number),
@@ -50,8 +44,9 @@ export function createCardVault(maxCards: number, saved: SavedState) {
         paymentSystem: paymentSystemOf(number),
         expiresAt,
       };
-      insert(card);
+      byToken.set(card.token, card);
       saved.put("card", card.token, card);
+      for (const [token] of forgetOldest(byToken, maxCards)) saved.remove("card", token);
       return card;
     },
     byToken: (token: string) => byToken.get(token),
@@ -63,10 +58,6 @@ export function createCardVault(maxCards: number, saved: SavedState) {
 /** What of a card decides the outcome. A card of unknown number is not a listed one. */
 export function payingWith({ number, expiresAt }: Card): PayingCard {
   return { number: number?.reveal() ?? "", expiresAt };
-}
-
-function detailsOf(number: string, expiresAt: Date): string {
-  return `${number} ${expiresAt.getTime()}`;
 }
 
 function withListedNumber(card: Card): Card {
