@@ -21,8 +21,6 @@ export interface FollowOptions {
   readonly onPause: (error: ConnectError, pauseMs: number) => void;
   /** Called when the gateway no longer has the last cursor: events may be missing here. */
   readonly onGap: () => void;
-  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
-  readonly random?: () => number;
 }
 
 /**
@@ -33,11 +31,10 @@ export interface FollowOptions {
  * @throws ConnectError if a retry is useless, or if the gateway no longer has the cursor `after`
  */
 export async function* followEvents(options: FollowOptions): AsyncGenerator<Event, void> {
-  const { open, signal, random = Math.random } = options;
+  const { open, signal } = options;
   let cursor = options.after;
   let failures = 0;
   while (!signal.aborted) {
-    const openedAt = performance.now();
     let failure: ConnectError;
     const onHeader = (headers: Headers) => {
       cursor ??= headers.get("x-start-cursor") ?? undefined;
@@ -62,9 +59,8 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
       cursor = "earliest";
     }
     cursor ??= resumeCursorOf(failure);
-    if (performance.now() - openedAt > longLivedMs) failures = 0;
     const maxMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);
-    const pauseMs = Math.max(random() * maxMs, retryAfterMs(failure));
+    const pauseMs = Math.max(Math.random() * maxMs, retryAfterMs(failure));
     failures += 1;
     options.onPause(failure, pauseMs);
     await delay(pauseMs, undefined, { signal }).catch(() => {});
@@ -73,8 +69,6 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
 
 const firstPauseMs = 250;
 const maxPauseMs = 10_000;
-/** After a stream that lasted this long, pauses start again at the shortest. */
-const longLivedMs = 30_000;
 
 /** Errors that a retry would get again. */
 const hopeless: ReadonlySet<Code> = new Set([

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
@@ -17,7 +17,9 @@ function event(cursor: string): Event {
 async function follow(
   streams: readonly (readonly (Headers | Event | ConnectError)[])[],
   options: Partial<FollowOptions> = {},
+  jitter = 0,
 ) {
+  const random = mock.method(Math, "random", () => jitter);
   const asked: (string | undefined)[] = [];
   const pauses: number[] = [];
   let gaps = 0;
@@ -43,12 +45,13 @@ async function follow(
       signal: end.signal,
       onPause: (_, pauseMs) => pauses.push(pauseMs),
       onGap: () => gaps++,
-      random: () => 0,
       ...options,
     });
     for await (const { cursor } of events) cursors.push(cursor);
   } catch (thrown) {
     error = thrown;
+  } finally {
+    random.mock.restore();
   }
   return { cursors, asked, pauses, gaps, error };
 }
@@ -109,8 +112,7 @@ test("an error that a retry would meet again ends followEvents", async () => {
 
 test("pauses double up to the longest, and start again at the shortest after an event", async () => {
   // With this jitter, each pause is 1/1,000 of its maximum: the test takes milliseconds.
-  const random = () => 0.001;
   const streams = [...Array(8).fill([broken]), [event("1"), broken]];
-  const { pauses } = await follow(streams, { random });
+  const { pauses } = await follow(streams, {}, 0.001);
   assert.deepEqual(pauses, [0.25, 0.5, 1, 2, 4, 8, 10, 10, 0.25]);
 });
