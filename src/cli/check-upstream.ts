@@ -14,8 +14,8 @@ const maxMs = 10_000;
 
 /**
  * Looks up a payout that does not exist, as one merchant account. The read moves no money and shows
- * whether the service accepts the credentials. It costs one request of the account's budget, or two
- * if the first connection is lost.
+ * whether the service accepts the credentials. It costs one request of the account's budget, or up
+ * to three if the service does not answer.
  */
 export async function checkUpstream(
   account: MerchantAccount,

@@ -12,8 +12,8 @@ import { paint, print, printJson } from "./terminal.ts";
 const help = `
 Reads the same variables as \`serve\`, by the same code, and the files that they name. Then it goes
 out: each merchant account looks up a payout that does not exist (a read that moves nothing, shows
-whether the credentials are taken, and costs one request of the account's budget, two if the first
-connection is lost); Redis is asked for its version, persistence, eviction and replicas, and runs a script
+whether the credentials are taken, and costs one request of the account's budget, up to three if no
+answer comes); Redis is asked for its version, persistence, eviction and replicas, and runs a script
 on keys that are removed again; the database in DATA_DIR is read from end to end; PUBLIC_URL is
 resolved and called; TLS files, API keys and the key set of JWTs are looked at. --offline only validates, and reaches nothing.
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import type { Permit } from "../ratelimit/bucket.ts";
@@ -10,7 +11,7 @@ import { createConnections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
 import { type ExchangeFailure, exchange, type HttpHead, type HttpResponse } from "./exchange.ts";
 import { customerHeaders, merchantHeaders, rateLimitHeaders } from "./headers.ts";
-import { type Failure, failureOf, unavailable } from "./outcome.ts";
+import { type Failure, failureOf, unavailable, unavailableRetryMs } from "./outcome.ts";
 import { type ParsedResponse, parseResponse } from "./parse-response.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 
@@ -18,7 +19,7 @@ import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { account, bucket, timeoutMs, report = noReport, tracing = noTracing } = options;
   const { name } = account;
-  const { now = () => performance.now() } = options;
+  const { now = () => performance.now(), random = Math.random } = options;
   const { origin } = new URL(account.url);
   const { connections = createConnections({ origin, timeoutMs, now }) } = options;
   const breakerOf = (calls: "money" | "other") =>
@@ -36,22 +37,35 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { withBody, bodiless, secrets } = merchantHeaders(account.login, account.password.reveal());
   const underWay = new UnderWay<Promise<unknown>>();
   let credentialsAccepted: boolean | undefined;
+  const closing = new AbortController();
   let closed: Promise<void> | undefined;
 
-  /** A call is written to a socket once. A read whose connection was lost is sent once more. */
+  /**
+   * A call that changes something is written to a socket at most once. One that changes nothing is
+   * sent again at most twice, after a pause with jitter.
+   */
   async function send(call: RestCall<unknown>, sending: SendOptions): Promise<unknown> {
-    if (closed) throw unavailable("the gateway is shutting down", undefined);
-    const startedAt = performance.now();
-    let outcome = await attempt(call, sending, timeoutMs);
-    // The service may have closed the connection just as it was used again.
-    if (outcome.kind === "error" && outcome.isLost && call.method === "GET" && !closed) {
-      const second = await attempt(call, sending, timeoutMs - (performance.now() - startedAt));
-      const isStopped = second.kind === "error" && second.verdict === "nothing";
-      // If the gateway stopped it, the first failure says more.
-      if (!isStopped || sending.signal.aborted) outcome = second;
+    if (closing.signal.aborted) throw unavailable("the gateway is shutting down", undefined);
+    const { signal } = sending;
+    let failed: GatewayError | undefined;
+    let leftMs = timeoutMs;
+    for (let retries = 0; ; retries++) {
+      const outcome = await attempt(call, { ...sending, timeoutMs: leftMs });
+      if (outcome.kind === "result") return outcome.result;
+      const { error, verdict } = outcome;
+      if (call.method !== "GET") throw error;
+      // The gateway stopped this retry: the earlier failure says more.
+      if (failed && verdict === "nothing" && !signal.aborted) throw failed;
+      failed = error;
+      const pauseMs = random() * firstPauseMs * 2 ** retries;
+      leftMs -= outcome.lastedMs + pauseMs;
+      // A service that asks for a longer pause says when it will answer.
+      const mayRetry = verdict === "failed" && error.details.retryAfterMs === unavailableRetryMs;
+      if (!mayRetry || retries === maxRetries || leftMs <= 0) throw error;
+      const ended = AbortSignal.any([signal, closing.signal]);
+      await delay(pauseMs, undefined, { signal: ended }).catch(() => {});
+      if (closing.signal.aborted) throw error;
     }
-    if (outcome.kind === "error") throw outcome.error;
-    return outcome.result;
   }
 
   /**
@@ -60,9 +74,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
    */
   async function attempt(
     call: RestCall<unknown>,
-    { signal, deadlineMs, caller, onSent }: SendOptions,
-    timeoutMs: number,
-  ): Promise<ParsedResponse<unknown>> {
+    { signal, deadlineMs, caller, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
+  ): Promise<ParsedResponse<unknown> & { readonly lastedMs: number }> {
     const { endpoint, method, path, moneyKind: kind } = call;
     const money = kind && { kind, externalId: call.externalId ?? "" };
     const breaker = money ? breakers.money : breakers.other;
@@ -166,7 +179,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     span.end();
     if (!failure) reportCredentials(true);
     else if (failure.credentialsRefused) reportCredentials(false);
-    return outcome;
+    return { ...outcome, lastedMs };
   }
 
   function reportCredentials(accepted: boolean): void {
@@ -177,6 +190,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   /** undici's `close` alone would also wait for connections that no request needs any more. */
   async function close(): Promise<void> {
+    closing.abort();
     connections.close();
     await Promise.allSettled(underWay);
     await connections.destroy();
@@ -191,9 +205,13 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   return { ...Object.fromEntries(sends), close: () => (closed ??= close()) };
 }
 
+const maxRetries = 2;
+/** The longest first pause, in milliseconds; the second one is twice as long. */
+const firstPauseMs = 100;
+
 /** The outcome of a call that breaker or bucket refused. */
 function notSent(error: GatewayError) {
-  return { kind: "error", error, verdict: "nothing" } as const;
+  return { kind: "error", error, verdict: "nothing", lastedMs: 0 } as const;
 }
 
 /** OpenTelemetry's `error.type` of a call; undefined for one that was answered. */

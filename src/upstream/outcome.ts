@@ -1,6 +1,6 @@
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
-import { closed, reasonOf, systemCode } from "../net/system-errors.ts";
+import { reasonOf, systemCode } from "../net/system-errors.ts";
 import type { Verdict } from "./breaker.ts";
 import type { ExchangeFailure, FailureKind } from "./exchange.ts";
 
@@ -40,8 +40,6 @@ export interface Failure {
   readonly error: GatewayError;
   /** Also `nothing` if breaker or bucket refused the call, so that nothing was sent. */
   readonly verdict: Verdict;
-  /** The service closed the connection before it answered. */
-  readonly isLost?: boolean;
   /** Why there is no answer that is understood, if so, in words that quote nothing of it. */
   readonly fault?: string | undefined;
   /** It was the spec's Too Many Requests. */
@@ -63,7 +61,6 @@ export function failureOf(
     kind: "error",
     error: errorOf(failed, money),
     verdict,
-    isLost: isLost(failed),
     fault: verdict === "nothing" ? undefined : faultOf(failed),
     rateLimited: failed.head?.status === 429,
   };
@@ -106,11 +103,6 @@ function faultOf({ failure, cause }: ExchangeFailure): string {
   const code = systemCode(cause);
   if (isRefusedAnswer(cause, code)) return "the answer breaks the rules of HTTP/1.1";
   return code === undefined ? faults[failure] : reasonOf(code);
-}
-
-function isLost({ sent, head, cause }: ExchangeFailure): boolean {
-  const code = systemCode(cause) ?? "";
-  return sent && !head && closed.test(code) && !isRefusedAnswer(cause as Error, code);
 }
 
 /** Whether undici itself closed the connection, on a 100 Continue that nobody asked for, say. */

@@ -36,6 +36,8 @@ export interface UpstreamOptions {
   readonly payoutEnds?: PayoutEnds;
   /** Milliseconds on a clock that never goes back. Default: Node's. */
   readonly now?: () => number;
+  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
+  readonly random?: () => number;
 }
 
 export interface SendOptions {
@@ -62,9 +64,9 @@ export interface SendOptions {
 
 /**
  * The payments service for one merchant account: a method per REST call, see `calls.ts`. Requests
- * must have passed validation. Each request takes a token of the account's rate budget first. A read
- * whose connection is lost before its answer begins is sent once more; every other call is sent at
- * most once.
+ * must have passed validation. Each request takes a token of the account's rate budget first. Reads
+ * that the service fails to answer (`failed` in `breaker.ts`) are sent again, at most twice; every
+ * other call is sent at most once.
  *
  * @throws GatewayError by the table of `error-codes.ts`: with `upstream` for an Error object;
  * UNAVAILABLE if the service cannot be reached, or the breaker refused the call; UNKNOWN with

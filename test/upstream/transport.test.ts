@@ -92,7 +92,7 @@ for (const [what, url, cause] of unreachable) {
     assert.equal(options.sent, 0);
     assert.deepEqual(settled, Array(5).fill(["release"]));
     assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
-    assert.deepEqual(settled.slice(5), [["release"]]);
+    assert.deepEqual(settled.slice(5), Array(3).fill(["release"]), "a read is tried again");
     for (const told of causes) assert.match(told ?? "", cause);
   });
 }
@@ -187,8 +187,8 @@ test("a connection lost within the answer makes a read UNAVAILABLE and a payment
   assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
   assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
   const seen = ["observe", { limit: undefined, remaining: "4", reset: undefined }];
-  assert.deepEqual(settled, [seen, seen], "the headers that came count");
-  assert.deepEqual(causes, Array(2).fill("the connection was closed (UND_ERR_SOCKET)"));
+  assert.deepEqual(settled, Array(4).fill(seen), "the headers that came count");
+  assert.deepEqual(causes, Array(4).fill("the connection was closed (UND_ERR_SOCKET)"));
 });
 
 const ends: Array<[how: string, end: (socket: Socket) => void]> = [
