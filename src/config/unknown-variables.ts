@@ -7,20 +7,29 @@ const known: ReadonlySet<string> = new Set(
   ),
 );
 
-/** OpenSSL and Node read it. */
-const ofOpenssl = "SSL_CERT_FILE";
+/** With these, variables of other programs do not begin. */
+const ours =
+  /^(UPSTREAM|RATE_LIMIT|RECONCILE|WATCH_TOKEN|SHUTDOWN|PAYOUT|PERSISTED|MERCHANTS|RPC_(MAX|KEEPALIVE)|REDIS_(MIN|REQUIRED)|MAX_CONNECTIONS)_/;
 
 /**
- * A warning for each variable that is almost one of the gateway's which is not set itself: it has no
- * effect. Names no values.
+ * OpenSSL and Node read the first one, and the commands those of `PAYMENTS_GATEWAY`. Kubernetes sets
+ * the others in each container for each Service, which may be called `upstream`.
+ */
+const ofOthers =
+  /^SSL_CERT_FILE$|^PAYMENTS_GATEWAY_|_(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP))(_|$)|_PORT$/;
+
+/**
+ * A warning for each variable that looks like the gateway's and has no effect: those that begin as
+ * only its own do, and those that are almost one that is not set itself. Names no values.
  */
 export function unknownVariables(env: Environment): readonly string[] {
   return Object.keys(env)
-    .filter((name) => env[name] && !known.has(name) && name !== ofOpenssl)
+    .filter((name) => env[name] && !known.has(name) && !ofOthers.test(name))
     .flatMap((name) => {
       const nearest = nearestTo(name);
-      if (nearest === undefined || env[nearest]) return [];
-      return [`${name}: is no variable of the gateway and has no effect: did you mean ${nearest}?`];
+      if (!ours.test(name) && (nearest === undefined || env[nearest])) return [];
+      const hint = nearest === undefined ? "" : `: did you mean ${nearest}?`;
+      return [`${name}: is no variable of the gateway and has no effect${hint}`];
     });
 }
 

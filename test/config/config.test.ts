@@ -299,7 +299,7 @@ test("each default is accepted by the kind of its variable", () => {
   }
 });
 
-test("a variable that is almost one of the gateway's is named, with the one that is meant", () => {
+test("a variable that looks like the gateway's is named, with the one that is most like it", () => {
   const nearest = {
     UPSTREAM_PASWORD: "UPSTREAM_PASSWORD",
     UPSTREAM_URLS: "UPSTREAM_URL",
@@ -320,6 +320,9 @@ test("a variable that is almost one of the gateway's is named, with the one that
     );
     assert.deepEqual(more, []);
   }
+  assert.deepEqual(unknownVariables({ UPSTREAM_RETRIES_AT_MOST: "3" }), [
+    "UPSTREAM_RETRIES_AT_MOST: is no variable of the gateway and has no effect",
+  ]);
 });
 
 test("variables of other programs are no cause for a warning", () => {
