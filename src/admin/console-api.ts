@@ -198,7 +198,6 @@ export const paymentAction = z.strictObject({
   kind: z.enum(kindNames),
   externalId: z.string().min(1).max(1_000),
 });
-export type PaymentAction = z.infer<typeof paymentAction>;
 
 /** `scheduled`: the reconciler looks now; `asked`: the service took the request. */
 export type PaymentActionResult =

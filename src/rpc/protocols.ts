@@ -81,7 +81,9 @@ export function askedBy(
   const type = headers["content-type"];
   const protocol = protocolOf(type);
   if (method !== "GET") {
-    if (!protocol || !serves(protocol, isUnary)) return undefined;
+    if (!protocol || (protocol.name === "connect" && isConnectUnary(protocol) !== isUnary)) {
+      return undefined;
+    }
     return asked(protocol, headers, headers[protocol.asking.encoding], granted);
   }
   if (!isUnary || (type && !isConnectUnary(protocol))) return undefined;
@@ -89,10 +91,6 @@ export function askedBy(
   const ofQuery = protocols.get(`application/${query.get("encoding")}`);
   if (!ofQuery || !isConnectUnary(ofQuery)) return undefined;
   return { ...asked(ofQuery, headers, query.get("compression"), granted), query };
-}
-
-function serves(protocol: Protocol, isUnary: boolean): boolean {
-  return protocol.name !== "connect" || isConnectUnary(protocol) === isUnary;
 }
 
 function isConnectUnary(protocol: Protocol | undefined): boolean {
