@@ -7,18 +7,15 @@ import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
-import type { expositionOf } from "../telemetry/metrics.ts";
 import { type AdminAnswer, type Operator, Refused, type Routes } from "./operator.ts";
 
+export type OpenRoutes = Readonly<
+  Record<string, (accept: string | undefined) => AdminAnswer | Promise<AdminAnswer>>
+>;
+
 export interface AdminOptions {
-  /** All metrics as they are now, in the format that this `Accept` asks for. */
-  readonly exposition: (accept: string | undefined) => ReturnType<typeof expositionOf>;
-  /** Why the gateway is not ready for traffic; empty when it is. */
-  readonly notReady: () => readonly string[];
-  /** Further facts that `/readyz` reports without changing its status; undefined for none. */
-  readonly details: () => Readonly<Record<string, unknown>> | undefined;
-  /** The console's page. */
-  readonly page: AdminAnswer;
+  /** What anybody may get, by its path. The callback receives the request's `Accept`. */
+  readonly open: OpenRoutes;
   /** What only operators may ask for, at `/api` and `/dead-letters`. */
   readonly routes: Routes;
   /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
@@ -76,34 +73,7 @@ export function createAdminServer(options: AdminOptions): Server {
       throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
     }
     if (methodOf(request) !== "GET") return notAllowed(["GET"]);
-    return answerAnybody(request, url.pathname);
-  }
-
-  async function answerAnybody(request: IncomingMessage, path: string): Promise<AdminAnswer> {
-    switch (path) {
-      case "/healthz":
-        return { status: 200, body: { status: "ok" } };
-      case "/readyz": {
-        const reasons = options.notReady();
-        const details = options.details();
-        return reasons.length === 0
-          ? { status: 200, body: { status: "ready", details } }
-          : { status: 503, body: { status: "not ready", reasons, details } };
-      }
-      case "/metrics": {
-        const { contentType, text } = await options.exposition(request.headers.accept);
-        return {
-          status: 200,
-          body: text,
-          headers: { "content-type": contentType, vary: "accept" },
-        };
-      }
-      case "/":
-        // The page holds no data: it requests what it shows, as the operator.
-        return options.page;
-      default:
-        return notFound;
-    }
+    return options.open[url.pathname]?.(request.headers.accept) ?? notFound;
   }
 
   async function answerOperator(

@@ -4,7 +4,7 @@ import { deadLetterRoutes } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { loadPage } from "../admin/page.ts";
 import { sandboxRoutes } from "../admin/sandbox-actions.ts";
-import { createAdminServer } from "../admin/server.ts";
+import { createAdminServer, type OpenRoutes } from "../admin/server.ts";
 import { identifyOperator } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
@@ -80,15 +80,33 @@ export function createAdminListener(
     ...deadLetterRoutes(ledger, report, config.payoutEnds),
     ...(emulator && sandboxRoutes(core, emulator.magicValues)),
   };
-  return createAdminServer({
-    ...{ notReady, intake, routes },
-    details() {
+  const page = loadPage();
+  const open: OpenRoutes = {
+    // The page holds no data: it requests what it shows, as the operator.
+    "/": () => page,
+    "/healthz": () => ({ status: 200, body: { status: "ok" } }),
+    "/readyz"() {
+      const reasons = notReady();
       const redis = stores.redisHealth?.();
-      const refused = activities.refused();
-      if (refused.length === 0) return redis && { redis };
-      return { redis, credentialsRefused: refused };
+      const credentialsRefused = activities.refused();
+      const hasRefused = credentialsRefused.length > 0;
+      const details =
+        redis || hasRefused ? { redis, ...(hasRefused && { credentialsRefused }) } : undefined;
+      return reasons.length === 0
+        ? { status: 200, body: { status: "ready", details } }
+        : { status: 503, body: { status: "not ready", reasons, details } };
     },
-    page: loadPage(),
+    async "/metrics"(accept) {
+      const redis = stores.redisHealth?.();
+      const { admission } = options;
+      await refresh({ notReady, admission, tlsFiles, accounts, ledger, redis });
+      const { contentType, text } = await expositionOf(metrics.registry, accept);
+      const headers = { "content-type": contentType, vary: "accept" };
+      return { status: 200, body: text, headers };
+    },
+  };
+  return createAdminServer({
+    ...{ open, routes, intake },
     operatorOf: operators.operatorOf,
     graphql: (request, response) => graphql().handle(request, response),
     onFailure: (error) => log.error({ err: error }, "admin request failed"),
@@ -96,11 +114,5 @@ export function createAdminListener(
     counts: { maxConnections, maxConnectionsPerAddress },
     misdirection: createHostGuard(config, config.adminAddress),
     onCut: (limit) => report("cut", { listener: "admin", limit }),
-    async exposition(accept) {
-      const redis = stores.redisHealth?.();
-      const { admission } = options;
-      await refresh({ notReady, admission, tlsFiles, accounts, ledger, redis });
-      return expositionOf(metrics.registry, accept);
-    },
   });
 }

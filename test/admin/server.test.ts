@@ -12,10 +12,7 @@ import { openIntake } from "../net/open-intake.ts";
 
 async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise<string> {
   const server = createAdminServer({
-    exposition: async () => ({ contentType: "text/plain", text: "" }),
-    notReady: () => [],
-    details: () => undefined,
-    page: { status: 200, body: "" },
+    open: { "/healthz": () => ({ status: 200, body: {} }) },
     operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
     routes: { "GET /dead-letters": async () => ({ status: 200, body: {} }) },
     graphql: () => {},
@@ -32,12 +29,11 @@ async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise
 
 test("a console page that was not built is 404 with a hint, and other paths work", async (t) => {
   const page = loadPage(new URL("./no-such-page.html", import.meta.url));
-  const url = await serve(t, { page });
+  const url = await serve(t, { open: { "/": () => page } });
   const answer = await fetch(url);
   assert.equal(answer.status, 404);
   assert.match(answer.headers.get("content-type") ?? "", /^text\/plain/);
   assert.match(await answer.text(), /was not built\. Run `npm run build:console`/);
-  assert.equal((await fetch(`${url}/healthz`)).status, 200);
   assert.equal((await fetch(`${url}/dead-letters`)).status, 200);
 });
 
