@@ -23,7 +23,7 @@ import {
   type Start,
   type Status,
 } from "./console-api.ts";
-import { historyOf, openCallsOf } from "./history.ts";
+import { historyOf } from "./history.ts";
 import {
   type AdminRequest,
   accountOf,
@@ -113,8 +113,8 @@ export function consoleRoutes(options: ConsoleOptions): Routes {
     const action = await about(request);
     const { account, kind, externalId, operator } = action;
     report("operatorAsked", { action: "look up", ...action });
-    const open = await openCallsOf(ledger, account, kind, externalId);
-    const next = open.filter(
+    const { calls } = await historyOf(ledger, account, kind, externalId);
+    const next = calls.filter(
       ({ needsOperator }) => reconciler.afterMs !== undefined && !needsOperator,
     );
     for (const intent of next) {

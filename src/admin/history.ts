@@ -40,24 +40,9 @@ export async function historyOf(
     state: standing && nameOf(PaymentStateSchema, standing.state),
     needsOperator: standing?.needsOperator ?? false,
     operations: operations.map(operationView),
-    calls: openCallsIn(known.intents, ledger.nowMs(account)),
+    calls: unsettledOf(known.intents, known.intents.length, ledger.nowMs(account)).intents,
     events: events.map(view).reverse(),
   };
-}
-
-/** The calls of a payment or payout whose outcome is unknown or pending, the most urgent first. */
-export async function openCallsOf(
-  ledger: Ledger,
-  account: string,
-  name: KindName,
-  externalId: string,
-): Promise<readonly Intent[]> {
-  const { intents } = await ledger.known(account, kindNamed(name), externalId);
-  return openCallsIn(intents, ledger.nowMs(account));
-}
-
-function openCallsIn(all: readonly Intent[], nowMs: number): readonly Intent[] {
-  return unsettledOf(all, all.length, nowMs).intents;
 }
 
 function operationView(fact: Fact): OperationState {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openCallsOf } from "../../src/admin/history.ts";
+import { historyOf } from "../../src/admin/history.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 
@@ -12,14 +12,15 @@ test("an open call is found on its payment's page behind thousands of others", a
     await ledger.end("default", intent, { state: "unknown" });
   };
   for (let n = 0; n < 2_100; n++) await lose(`order-${n}`);
-  const found = await openCallsOf(ledger, "default", "payment", "order-2099");
+  const callsOf = async (externalId: string) =>
+    (await historyOf(ledger, "default", "payment", externalId)).calls;
   assert.deepEqual(
-    found.map(({ externalId, state }) => [externalId, state]),
+    (await callsOf("order-2099")).map(({ externalId, state }) => [externalId, state]),
     [["order-2099", "unknown"]],
   );
   // A call that runs is not open for operators: its caller still waits.
   await ledger.begin("default", newCall({ externalId: "running" }));
-  assert.deepEqual(await openCallsOf(ledger, "default", "payment", "running"), []);
+  assert.deepEqual(await callsOf("running"), []);
   // Control: the list of all open calls does not go that far.
   const { intents } = await ledger.unsettled("default", 5_000);
   assert.ok(!intents.some(({ externalId }) => externalId === "order-2099"));
