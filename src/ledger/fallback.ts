@@ -1,9 +1,9 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { UnderWay } from "../collections/under-way.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
+import { activeSpan } from "../telemetry/tracing/tracing.ts";
 import { intentOfCall, intentsOf, newCall } from "./calls.ts";
 import type { About, Begun, Ending, Intent, Known, NewIntent } from "./intents.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
@@ -211,10 +211,10 @@ export class LedgerWithFallback extends Ledger {
 
   /** Once it was made, it returns the same. */
   #write(account: string, intent: Intent, ending: Ending, told?: Entry) {
+    const end = () => super.ended(account, intent, ending, told);
     // Each try belongs to the call, whoever has it made.
-    const write = untilMade(
-      AsyncLocalStorage.bind(() => super.ended(account, intent, ending, told)),
-    );
+    const span = activeSpan.getStore();
+    const write = untilMade(span ? () => activeSpan.run(span, end) : end);
     return async (): Promise<Appended | undefined> => {
       try {
         const appended = await this.#within(write());
