@@ -9,7 +9,7 @@ import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { paymentEntry, payoutEntry } from "../ledger/entry.ts";
 import { isOperationOf } from "../ledger/evidence.ts";
-import type { Intent } from "../ledger/intents.ts";
+import type { Intent, SettledBy } from "../ledger/intents.ts";
 import type { Entry, OperationState, Snapshot } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import { moneyMethods } from "../model/money-methods.ts";
@@ -18,7 +18,7 @@ import { saysAlreadyPaid, saysNotFound } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 
 /** How a call's outcome was looked up. */
-export type LookupMethod = "operation" | "payout" | "resend";
+export type LookupMethod = Exclude<SettledBy, "event" | "notFound">;
 
 export interface Probed {
   readonly lookupMethod: LookupMethod;
