@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { wrongUsage } from "../src/cli/command-error.ts";
+import { secretIn } from "../src/cli/gateway-options.ts";
 import { readSandboxConfig } from "../src/config/config.ts";
 import { type Environment, textOf } from "../src/config/environment.ts";
 import { Secret } from "../src/secrets/secret.ts";
@@ -34,22 +35,15 @@ export function passwordOrSandbox(file: string | undefined, env: Environment): S
 /** The environment, with the password in this file in place of its own. @throws CommandError */
 function withFile(file: string | undefined, env: Environment): Environment {
   if (file === undefined) return env;
-  // Without a byte order mark, as the gateway reads files.
-  const password = new TextDecoder().decode(bytesIn(file)).replace(/\r?\n$/, "");
-  if (password === "") throw wrongUsage(`${file} is empty`);
-  return { ...env, UPSTREAM_PASSWORD: password, UPSTREAM_PASSWORD_FILE: undefined };
+  return { ...env, UPSTREAM_PASSWORD: secretIn(file), UPSTREAM_PASSWORD_FILE: undefined };
 }
 
 /** The bytes of a file, or of standard input for `-`. @throws CommandError */
 export async function bytesOf(file: string): Promise<Buffer> {
-  if (file !== "-") return bytesIn(file);
-  if (process.stdin.isTTY) throw wrongUsage("standard input is a terminal: give a file");
-  return buffer(process.stdin);
-}
-
-function bytesIn(file: string): Buffer {
+  if (file === "-" && process.stdin.isTTY)
+    throw wrongUsage("standard input is a terminal: give a file");
   try {
-    return readFileSync(file);
+    return file === "-" ? await buffer(process.stdin) : readFileSync(file);
   } catch (error) {
     throw wrongUsage(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }

@@ -9,7 +9,6 @@ import { wrongUsage } from "./command-error.ts";
 /** The address of a running gateway, the credential to send, and the merchant account. */
 export interface GatewayOptions {
   readonly url: string;
-  /** What the file of `--key-file` holds. */
   readonly keyFile?: string;
   readonly account?: string;
 }
@@ -31,9 +30,9 @@ export function addGatewayOptions(
   return command
     .addOption(listener)
     .addOption(
-      new Option("--key-file <file>", "file that holds an API key or a JWT")
-        .env("PAYMENTS_GATEWAY_KEY_FILE")
-        .argParser((file: string) => file && secretFile(file)),
+      new Option("--key-file <file>", "file that holds an API key or a JWT").env(
+        "PAYMENTS_GATEWAY_KEY_FILE",
+      ),
     )
     .option(
       "--account <name>",
@@ -58,21 +57,13 @@ export function urlOption(
 /** Reads an option's value as the configuration reads that of a variable. */
 export function readAs<T>({ read, accepts }: kinds.Kind<T>): (text: string) => T {
   return (text) => {
-    try {
-      const value = read(text);
-      if (value !== undefined) return value;
-    } catch (error) {
-      if (error instanceof kinds.FileProblem) throw new InvalidArgumentError(`${error.message}.`);
-      throw error;
-    }
+    const value = read(text);
+    if (value !== undefined) return value;
     throw new InvalidArgumentError(`Accepted is ${accepts}.`);
   };
 }
 
 export const wholeNumber = readAs(kinds.wholeNumber(1, 999_999_999));
-
-/** Reads the secret in the file that an option names. */
-export const secretFile = readAs(kinds.secretFile);
 
 /** The URL without slashes at its end. @throws CommandError unless it is an http or https URL */
 export function httpUrl(text: string): string {
@@ -97,9 +88,20 @@ export function credentialOf(
   { keyFile }: Pick<GatewayOptions, "keyFile">,
   env: Environment,
 ): string | undefined {
-  const credential = keyFile || env.PAYMENTS_GATEWAY_KEY;
+  const credential = keyFile ? secretIn(keyFile) : env.PAYMENTS_GATEWAY_KEY;
   if (!credential || bearerText.test(credential)) return credential || undefined;
   throw wrongUsage("the key has invalid characters");
+}
+
+/** The secret in a file. @throws CommandError */
+export function secretIn(file: string): string {
+  try {
+    const secret = kinds.valueIn(file);
+    if (secret !== "") return secret;
+  } catch (error) {
+    throw wrongUsage((error as Error).message);
+  }
+  throw wrongUsage(`${file} is empty`);
 }
 
 /**

@@ -262,11 +262,6 @@ export function valueIn(path: string): string {
   return fileText(path).replace(/\r?\n$/, "");
 }
 
-export const secretFile = kind(
-  "the path of a file that is not empty",
-  (path) => valueIn(path) || undefined,
-);
-
 /** The path of a JSON file, which is read by a schema. */
 function jsonFile<T>(accepts: string, schema: z.ZodType<T>) {
   return kind(accepts, (path) => {
