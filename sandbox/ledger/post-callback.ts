@@ -12,9 +12,17 @@ export async function postCallback(
   password: Secret | string,
   signal: AbortSignal,
 ): Promise<number> {
-  const response = await fetch(url, {
+  const target = new URL(url);
+  const { username, password: secret } = target;
+  const basic = Buffer.from([username, secret].map(decodeURIComponent).join(":"));
+  // `fetch` takes no URL with a user name.
+  Object.assign(target, { username: "", password: "" });
+  const response = await fetch(target, {
     method: "POST",
-    headers: { "content-type": "application/json", [signatureHeader]: sign(body, password) },
+    headers: {
+      ...{ "content-type": "application/json", [signatureHeader]: sign(body, password) },
+      ...(username && { authorization: `Basic ${basic.toString("base64")}` }),
+    },
     body: new Uint8Array(body),
     redirect: "manual",
     signal,

@@ -7,6 +7,7 @@ import { pauseAfter } from "../ledger/callbacks.ts";
 import { defaultCallbackRetry } from "../options.ts";
 import {
   assertRefused,
+  basic,
   cardPayment,
   newPayment,
   password,
@@ -26,6 +27,13 @@ test("a callback is a signed POST of the Payment transaction data", async (t) =>
   assert.equal(headers["x-service-signature"], signatureOf(bytes, password));
   assert.notEqual(headers["x-service-signature"], signatureOf(bytes, "another"));
   assert.deepEqual(body, answer.body);
+});
+
+test("a callback takes along the user name and the password of its address", async (t) => {
+  const { receiver, pay } = await startShop(t);
+  await pay(newPayment({ callback_url: receiver.url.replace("//", "//shop:p%40ss@") }));
+  const { authorization } = (await receiver.next()).headers;
+  assert.equal(authorization, basic("shop", "p@ss").authorization);
 });
 
 test("the pauses between attempts double up to the longest one", () => {
