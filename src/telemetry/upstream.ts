@@ -37,13 +37,8 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
   );
   const fieldFaults = metrics.counter(
     "upstream_field_faults_total",
-    "Fields of answers and callbacks left unset because their type was unexpected, and objects left out because their shape was",
-    { endpoint: [], field: [] },
-  );
-  const malformedTexts = metrics.counter(
-    "upstream_malformed_texts_total",
-    "Texts of answers and callbacks with invalid Unicode (half of a surrogate pair), read as U+FFFD",
-    { endpoint: [], field: [] },
+    "Fields of answers and callbacks by what was wrong: unset because of an unexpected type, unknown_shape of an object that is left out, or malformed Unicode (half of a surrogate pair), read as U+FFFD",
+    { endpoint: [], field: [], kind: [] },
   );
   const unrecognized = metrics.counter(
     "upstream_unrecognized_values_total",
@@ -96,8 +91,7 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     fieldFault({ account, endpoint, resource, path: field, kind, value }) {
       const about = resource === undefined ? { account, endpoint } : { account, resource };
       if (kind !== "unrecognized" || value === undefined) {
-        const faults = kind === "malformed" ? malformedTexts : fieldFaults;
-        faults.add({ endpoint: endpoint ?? `callback ${resource}`, field });
+        fieldFaults.add({ endpoint: endpoint ?? `callback ${resource}`, field, kind });
         // A service that has changed says so with every answer.
         repeated.add(
           `${account} ${endpoint ?? resource} ${field} ${kind}`,

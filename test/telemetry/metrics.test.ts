@@ -94,6 +94,7 @@ test("events, callbacks, conflicts and dead letters are counted", async () => {
     value("upstream_field_faults_total", {
       endpoint: "callback payments",
       field: "is_success",
+      kind: "unset",
     }),
     1,
   );
