@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { SharedCalls } from "../collections/shared-calls.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import { GatewayError } from "../errors.ts";
+import { errorOfAbort, GatewayError, unlessAborted } from "../errors.ts";
 import type { Permit } from "../ratelimit/bucket.ts";
 import { noReport } from "../report.ts";
 import type { Attributes } from "../telemetry/tracing/attributes.ts";
@@ -36,6 +37,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   };
   const { withBody, bodiless, secrets } = merchantHeaders(account.login, account.password.reveal());
   const underWay = new UnderWay<Promise<unknown>>();
+  const reads = new SharedCalls<{ readonly answer: Promise<unknown> }>();
+  let retriesLeft = maxRetriesLeft;
   let credentialsAccepted: boolean | undefined;
   const closing = new AbortController();
   let closed: Promise<void> | undefined;
@@ -49,6 +52,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const { signal } = sending;
     let failed: GatewayError | undefined;
     let leftMs = timeoutMs;
+    if (call.method === "GET") retriesLeft = Math.min(retriesLeft + retriesPerRead, maxRetriesLeft);
     for (let retries = 0; ; retries++) {
       const outcome = await attempt(call, { ...sending, timeoutMs: leftMs });
       if (outcome.kind === "result") return outcome.result;
@@ -61,11 +65,26 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       leftMs -= outcome.lastedMs + pauseMs;
       // A service that asks for a longer pause says when it will answer.
       const mayRetry = verdict === "failed" && error.details.retryAfterMs === unavailableRetryMs;
-      if (!mayRetry || retries === maxRetries || leftMs <= 0) throw error;
+      if (!mayRetry || retries === maxRetries || leftMs <= 0 || retriesLeft < 1) throw error;
+      retriesLeft--;
       const ended = AbortSignal.any([signal, closing.signal]);
       await delay(pauseMs, undefined, { signal: ended }).catch(() => {});
       if (closing.signal.aborted) throw error;
     }
+  }
+
+  /**
+   * Identical reads of one caller in flight share their requests and one result, which callers must
+   * not change. Each caller stops waiting by its own signal, and all of them end the read.
+   */
+  async function share(call: RestCall<unknown>, { caller, signal }: SendOptions): Promise<unknown> {
+    if (signal.aborted) throw errorOfAbort(signal);
+    // The key names the caller, so that no caller waits for another caller's turn.
+    const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
+    const { answer } = reads.join(JSON.stringify(parts), signal, (shared) => ({
+      answer: send(call, { caller, signal: shared }),
+    }));
+    return unlessAborted(answer, signal, () => errorOfAbort(signal));
   }
 
   /**
@@ -199,13 +218,17 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const sends = Object.entries(calls).map(([name, callOf]) => [
     name,
     // Async: what its request cannot be encoded with is a rejection too.
-    async (request: never, sending: SendOptions) =>
-      send(callOf(request) as RestCall<unknown>, sending),
+    async (request: never, sending: SendOptions) => {
+      const call = callOf(request) as RestCall<unknown>;
+      return call.method === "GET" ? share(call, sending) : send(call, sending);
+    },
   ]);
   return { ...Object.fromEntries(sends), close: () => (closed ??= close()) };
 }
 
 const maxRetries = 2;
+/** Retries never amplify an outage: at most a tenth of an account's reads, and ten at once. */
+const [retriesPerRead, maxRetriesLeft] = [0.1, 10];
 /** The longest first pause, in milliseconds; the second one is twice as long. */
 const firstPauseMs = 100;
 

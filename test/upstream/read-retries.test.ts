@@ -136,6 +136,33 @@ test("a read that the service answers with an Error object is not sent again", a
   assert.equal(server.requests.length, 1);
 });
 
+test("retries are at most a tenth of many failing reads, and ten more", async (t) => {
+  let failed = false;
+  // Every second request fails: the breaker stays closed.
+  const { upstream, server, states } = await serverRig(
+    t,
+    ({ socket }) => {
+      failed = !failed;
+      socket.write(failed ? html : payout);
+    },
+    { random: () => 0 },
+  );
+  const reads = 200;
+  for (let n = 0; n < reads; n++) await getPayout(upstream).catch(() => {});
+  const retries = server.requests.length - reads;
+  assert.ok(retries >= reads / 10 && retries <= reads / 10 + 10, `${retries} retries`);
+  assert.deepEqual(states, []);
+});
+
+test("callers that share a read share its retries", async (t) => {
+  const { upstream, server } = await serverRig(t, ({ socket }) => {
+    socket.write(server.requests.length === 1 ? html : payout);
+  });
+  const answers = await Promise.all([1, 2, 3].map(() => getPayout(upstream)));
+  assert.equal(new Set(answers).size, 1);
+  assert.equal(server.requests.length, 2);
+});
+
 test("a caller that leaves during a retry closes the retry's socket", async (t) => {
   const { upstream, server } = await serverRig(t, (request) => {
     if (server.requests.length === 1) request.socket.write(html);

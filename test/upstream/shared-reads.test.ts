@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
+import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+import { createPayment, failureOf, getPayout, patient, serverRig } from "./rig.ts";
+import { json } from "./scripted-server.ts";
+
+const findItems = (upstream: Upstream, customer: ["authToken" | "externalId", string]) =>
+  upstream.findWalletItems(
+    create(FindWalletItemsRequestSchema, {
+      customer: create(CustomerIdentitySchema, { [customer[0]]: customer[1] }),
+    }),
+    patient,
+  );
+
+const payout = json(200, '{"external_id":"order-1","status":"done"}');
+
+test("identical reads in flight share one request, one token and one answer", async (t) => {
+  const { upstream, server, taken, calls } = await serverRig(t, () => {});
+  const reads = Array.from({ length: 20 }, () => getPayout(upstream));
+  (await server.request(0)).socket.write(payout);
+  for (const { status } of await Promise.all(reads)) assert.equal(status, "done");
+  assert.equal(server.requests.length, 1);
+  assert.equal(taken.length, 1);
+  assert.equal(calls.length, 1);
+});
+
+test("a read after the answer is a new request", async (t) => {
+  const { upstream, server } = await serverRig(t, payout);
+  // The second read starts in the continuation of the first read's promise.
+  await getPayout(upstream).then(() => getPayout(upstream));
+  assert.equal(server.requests.length, 2);
+});
+
+test("reads that differ in arguments or in the customer are not shared", async (t) => {
+  const { upstream, server } = await serverRig(t, json(200, "[]"));
+  await Promise.all([
+    findItems(upstream, ["authToken", "a"]),
+    findItems(upstream, ["authToken", "b"]),
+    findItems(upstream, ["externalId", "a"]),
+    findItems(upstream, ["externalId", "b"]),
+  ]);
+  assert.equal(server.requests.length, 4);
+  await Promise.all([
+    findItems(upstream, ["authToken", "a"]),
+    findItems(upstream, ["authToken", "a"]),
+  ]);
+  assert.equal(server.requests.length, 5);
+});
+
+test("each caller takes its own token: reads of two callers are not shared", async (t) => {
+  const { upstream, server, taken } = await serverRig(t, payout);
+  const callers = [{ name: "shop" }, { name: "back office" }];
+  const reads = [...callers, ...callers].map((caller) =>
+    getPayout(upstream, { ...patient, caller }),
+  );
+  await Promise.all(reads);
+  assert.equal(server.requests.length, 2);
+  assert.deepEqual(
+    taken.map(({ caller }) => caller),
+    callers,
+  );
+  await createPayment(upstream, { ...patient, caller: callers[1]! });
+  assert.equal(taken.at(-1)?.caller, callers[1]);
+});
+
+test("a caller that leaves or times out does not end a shared read for the others", async (t) => {
+  const { upstream, server } = await serverRig(t, () => {});
+  const impatient = new AbortController();
+  const left = failureOf(getPayout(upstream, { signal: impatient.signal }));
+  const late = failureOf(getPayout(upstream, { signal: AbortSignal.timeout(20) }));
+  const stays = getPayout(upstream);
+  const { socket } = await server.request(0);
+  impatient.abort();
+  assert.equal((await left).code, "CANCELLED");
+  assert.equal((await late).code, "DEADLINE_EXCEEDED");
+  socket.write(payout);
+  assert.equal((await stays).status, "done");
+  assert.equal(server.requests.length, 1);
+});
+
+test("when all callers have left, the socket closes, and a later caller gets a new request", async (t) => {
+  const { upstream, server } = await serverRig(t, () => {});
+  const callers = [new AbortController(), new AbortController()];
+  const left = callers.map(({ signal }) => failureOf(getPayout(upstream, { signal })));
+  const { socket } = await server.request(0);
+  const closed = once(socket, "close");
+  for (const caller of callers) caller.abort();
+  const next = getPayout(upstream);
+  for (const error of await Promise.all(left)) assert.equal(error.code, "CANCELLED");
+  await closed;
+  (await server.request(1)).socket.write(payout);
+  assert.equal((await next).status, "done");
+});
+
+test("a read whose signal is already aborted takes no token and sends no request", async (t) => {
+  const { upstream, server, taken } = await serverRig(t, payout);
+  const error = await failureOf(getPayout(upstream, { signal: AbortSignal.abort() }));
+  assert.equal(error.code, "CANCELLED");
+  assert.deepEqual([server.requests.length, taken.length], [0, 0]);
+});
+
+test("a failed read fails for all callers that share it", async (t) => {
+  const { upstream, server } = await serverRig(t, json(404, '{"code":"transaction_not_found"}'));
+  const reads = [1, 2, 3].map(() => failureOf(getPayout(upstream)));
+  for (const error of await Promise.all(reads)) assert.equal(error.code, "NOT_FOUND");
+  assert.equal(server.requests.length, 1);
+});
