@@ -64,10 +64,13 @@ export function createCallbackHandler(
     const { traceparent } = span;
     return span.run(async () => {
       const route = routeOf(req.url ?? "", accounts);
-      const judged = route ? await judge(options, route, req, body, span) : notFound;
-      const { retryAfterMs, ...told } = judged;
+      const about = route && { account: route.account, resource: route.resource };
+      const { retryAfterMs, ...told } = route
+        ? await judge(options, route, req, body, span)
+        : notFound;
       const durationMs = performance.now() - startedMs;
-      report("callback", { requestId, durationMs, ...(traceparent && { traceparent }), ...told });
+      const traced = traceparent ? { traceparent } : {};
+      report("callback", { requestId, durationMs, ...traced, ...about, ...told });
       span.set({ "payments_gateway.callback.verdict": told.verdict });
       const status = await answer(res, told.verdict, retryAfterMs);
       // What was not read of it is discarded behind the answer.
@@ -101,29 +104,26 @@ async function judge(
   span: Span,
 ): Promise<Judged> {
   const { account, resource } = route;
-  const about = { account, resource };
   span.rename(`${knownMethodOf(req.method ?? "") ?? "HTTP"} /callbacks/{merchant}/${resource}`);
   span.set({
     "http.route": `/callbacks/{merchant}/${resource}`,
     "url.path": `/callbacks/${encodeURIComponent(account)}/${resource}`,
     "payments_gateway.account": account,
   });
-  if (req.method !== "POST") return { ...about, verdict: "method_not_allowed" };
+  if (req.method !== "POST") return { verdict: "method_not_allowed" };
   const signature = onlySignature(req);
   // A body is not worth reading for what cannot be its signature.
-  if (signature === undefined || !signatureForm.test(signature)) {
-    return { ...about, verdict: "bad_signature" };
-  }
+  if (!signature || !signatureForm.test(signature)) return { verdict: "bad_signature" };
   const arrived = await received(req, body, options.bodyTimeoutMs ?? 10_000);
-  if (typeof arrived === "string") return { ...about, verdict: unread[arrived] };
+  if (typeof arrived === "string") return { verdict: unread[arrived] };
   // To verify a large body takes milliseconds.
   if (arrived.length > atOnceBytes) await options.intake.turn(req.socket);
-  if (!verify(arrived, signature, route.passwords)) return { ...about, verdict: "bad_signature" };
+  if (!verify(arrived, signature, route.passwords)) return { verdict: "bad_signature" };
   try {
-    return { ...about, ...(await keep(options, route, arrived)) };
+    return await keep(options, route, arrived);
   } catch (error) {
     const retryAfterMs = error instanceof GatewayError ? error.details.retryAfterMs : undefined;
-    return { ...about, verdict: "unavailable", error, retryAfterMs };
+    return { verdict: "unavailable", error, retryAfterMs };
   }
 }
 
