@@ -48,11 +48,16 @@ export function createWorker(
   assertInPlace = () => {},
 ) {
   const isWrite = ({ operation }: Request) => writes[operation] !== undefined;
+  /** A request is being done: what fails now is this one, not the transaction. */
+  let isWithinOne = false;
 
   function replyTo({ id, operation, args }: Request): Reply {
+    isWithinOne = true;
     const run: Operation | undefined = writes[operation] ?? reads[operation];
     if (!run) throw new Error(`no such operation: ${operation}`);
-    return { id, value: run(...args) };
+    const value = run(...args);
+    isWithinOne = false;
+    return { id, value };
   }
 
   function rollBack(): void {
@@ -78,14 +83,20 @@ export function createWorker(
   }
 
   function work(requests: readonly Request[]): Reply[] {
+    isWithinOne = false;
     try {
       // One that could not be rolled back before: nothing may see what is not on the disk.
       rollBack();
       return requests.some(isWrite) ? inTransaction(requests) : requests.map(replyTo);
     } catch (error) {
-      // Each by itself: only what fails is refused, and reads go on while the disk takes no writes.
-      if (requests.length > 1) return requests.flatMap((request) => work([request]));
-      return requests.map(({ id }) => ({ id, error: reasonOf(error) }));
+      // Only what fails is refused, and reads go on while the disk takes no writes: these are not tried
+      // one by one, since a disk may take long to fail each.
+      const isOfOne = isWithinOne;
+      return requests.flatMap((request) =>
+        requests.length > 1 && (isOfOne || !isWrite(request))
+          ? work([request])
+          : { id: request.id, error: reasonOf(error) },
+      );
     }
   }
   return work;

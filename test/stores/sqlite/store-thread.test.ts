@@ -200,10 +200,10 @@ function onFullDisk(t: TestContext) {
   const database = new DatabaseSync(":memory:");
   t.after(() => database.close());
   migrate(database);
-  const disk = { full: true };
+  const disk = { full: true, commits: 0 };
   const failing = overridden(database, {
     exec(text) {
-      if (disk.full && text === "COMMIT") throw new Error("disk is full");
+      if (text === "COMMIT" && ++disk.commits && disk.full) throw new Error("disk is full");
       database.exec(text);
     },
   });
@@ -211,18 +211,22 @@ function onFullDisk(t: TestContext) {
 }
 
 test("reads are answered beside writes that the disk does not take", (t) => {
-  const { work } = onFullDisk(t);
+  const { disk, work } = onFullDisk(t);
+  const write = { operation: "commit", args: [shop, 0, commit] };
   assert.deepEqual(
     work([
-      { id: 1, operation: "commit", args: [shop, 0, commit] },
+      { id: 1, ...write },
       { id: 2, operation: "range", args: [shop, 0, ["due"], { limit: 9 }] },
+      { id: 3, ...write },
     ]),
     [
       { id: 1, error: "disk is full" },
       { id: 2, value: [] },
+      { id: 3, error: "disk is full" },
     ],
     "and see nothing of these writes",
   );
+  assert.equal(disk.commits, 1, "a disk that takes long to fail is asked once");
 });
 
 test("the store forgets what it learned from a transaction that was not written", (t) => {
