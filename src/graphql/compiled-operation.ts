@@ -110,12 +110,8 @@ export function compileOperation(
 
 /** The fragments of a document by their names. */
 export function fragmentsOf({ definitions }: DocumentNode): Map<string, FragmentDefinitionNode> {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of definitions) {
-    if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
-    fragments.set(definition.name.value, definition);
-  }
-  return fragments;
+  const fragments = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
+  return new Map((fragments as FragmentDefinitionNode[]).map((one) => [one.name.value, one]));
 }
 
 /** The variables that directives of a document use. */

@@ -78,9 +78,9 @@ interface WatchInit {
   readonly fromStart?: boolean;
 }
 
-type Watch = (core: Core, init: WatchInit, call: Call) => AsyncIterable<Event>;
-
-const watches: Readonly<Record<KindName, Watch>> = {
-  payment: (core, init, call) => core.watchPayment(create(WatchPaymentRequestSchema, init), call),
-  payout: (core, init, call) => core.watchPayout(create(WatchPayoutRequestSchema, init), call),
-};
+const watches = {
+  payment: (core: Core, init: WatchInit, call: Call) =>
+    core.watchPayment(create(WatchPaymentRequestSchema, init), call),
+  payout: (core: Core, init: WatchInit, call: Call) =>
+    core.watchPayout(create(WatchPayoutRequestSchema, init), call),
+} satisfies Readonly<Record<KindName, unknown>>;

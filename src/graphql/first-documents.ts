@@ -63,11 +63,6 @@ query LookItUp {
       }
     }
   }
-  rateLimit {
-    limit
-    remaining
-    resetSeconds
-  }
 }
 `,
   },

@@ -32,8 +32,10 @@ export class Live {
   failure: { readonly error: unknown } | undefined = undefined;
   /** The cursor in the header `Last-Event-ID`. */
   readonly lastEventId: string | undefined;
-  readonly #opening = Promise.withResolvers<void>();
-  readonly #failing = Promise.withResolvers<void>();
+  /** Resolves when the stream is open: from then on it misses no event. */
+  readonly opened: Promise<void>;
+  /** Resolves when the stream fails, even while its client reads nothing. */
+  readonly failing: Promise<void>;
   readonly #deliveries: AsyncGenerator<Delivery, void>;
 
   constructor(
@@ -42,14 +44,18 @@ export class Live {
     open: (call: Call) => AsyncIterable<Event>,
   ) {
     this.lastEventId = lastEventId;
+    const opening = Promise.withResolvers<void>();
+    const failing = Promise.withResolvers<void>();
+    this.opened = opening.promise;
+    this.failing = failing.promise;
     const { signal } = call;
     const hooks: Partial<Call> = {
       onOpen: (from) => {
         this.isOpen = true;
         this.start = from;
-        this.#opening.resolve();
+        opening.resolve();
       },
-      onFail: () => this.#failing.resolve(),
+      onFail: () => failing.resolve(),
       push: (event) => {
         if (signal.aborted || !this.push?.(event)) return false;
         this.cursor = event.cursor;
@@ -62,16 +68,6 @@ export class Live {
   /** The same for every reader. It opens the stream when it is first read. */
   [Symbol.asyncIterator](): AsyncGenerator<Delivery, void> {
     return this.#deliveries;
-  }
-
-  /** Resolves when the stream is open: from then on it misses no event. */
-  get opened(): Promise<void> {
-    return this.#opening.promise;
-  }
-
-  /** Resolves when the stream fails, even while its client reads nothing. */
-  get failing(): Promise<void> {
-    return this.#failing.promise;
   }
 
   async *#deliver(

@@ -35,9 +35,16 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
       }
     },
     Field(field, _key, _parent, _path, ancestors) {
-      if (!introspection && metaFields.has(field.name.value)) throw introspectionDisabled();
+      if (!introspection && metaFields.has(field.name.value)) {
+        const message =
+          "the schema is not told here: schema.graphql and schema.subgraph.graphql have it";
+        throw new RequestError(message, "INTROSPECTION_DISABLED");
+      }
       if (!field.alias) return;
-      if (field.alias.value === "__proto__") throw reservedAlias();
+      // As a key of a plain object, it would set the prototype.
+      if (field.alias.value === "__proto__") {
+        throw new RequestError("__proto__ cannot be an alias", "GRAPHQL_VALIDATION_FAILED");
+      }
       aliases += 1;
       if ([field, ...ancestors].some(isIntrospection)) introspectionAliases += 1;
     },
@@ -88,16 +95,6 @@ const metaFields: ReadonlySet<string> = new Set(["__schema", "__type", "_service
 /** The error for an operation beyond a limit. `how` completes "the operation …". */
 export function tooComplex(how: string, ofGraphql = false): RequestError {
   return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { ofGraphql });
-}
-
-/** As a key of a plain object, it would set the prototype. */
-function reservedAlias(): RequestError {
-  return new RequestError("__proto__ cannot be an alias", "GRAPHQL_VALIDATION_FAILED");
-}
-
-function introspectionDisabled(): RequestError {
-  const message = "the schema is not told here: schema.graphql and schema.subgraph.graphql have it";
-  return new RequestError(message, "INTROSPECTION_DISABLED");
 }
 
 /** The cost of a field, as declared in its `extensions`. */

@@ -59,6 +59,8 @@ export class Operation {
   readonly deadlineMs: number;
   readonly #edge: Edge;
   readonly #controller = new AbortController();
+  /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
+  readonly signal = this.#controller.signal;
   readonly #member: Member<AbortController>;
   readonly #timer: NodeJS.Timeout;
   #startedMs: number | undefined;
@@ -76,11 +78,6 @@ export class Operation {
     this.#timer = setTimeout(() => {
       this.#controller.abort(new DOMException("the operation took too long", "TimeoutError"));
     }, edge.timeoutMs);
-  }
-
-  /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   /** Starts the record. Not called for a CORS preflight, which is not an operation. */

@@ -18,7 +18,7 @@ import type { Slot } from "../../net/admission.ts";
 import { turnOf } from "../../net/overloaded.ts";
 import { startHttpSpan } from "../../telemetry/tracing/http-span.ts";
 import { createContext } from "../context.ts";
-import { initCredentialsOf } from "../credentials.ts";
+import { credentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, errorsOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -237,6 +237,27 @@ export function createProtocol(edge: Edge) {
       },
     };
   };
+}
+
+/** Headers that a `connection_init` payload may carry, in lower case. */
+const initHeaders = new Set(["authorization", "x-merchant-account", "x-customer-auth"]);
+
+/**
+ * The credentials of a WebSocket. A client may send them in the payload of `connection_init`, since
+ * a browser cannot set headers of the upgrade request. The payload overrides those headers.
+ */
+function initCredentialsOf(
+  request: IncomingMessage,
+  payload: Readonly<Record<string, unknown>> | undefined,
+): Credentials {
+  const given = new Map<string, string>();
+  for (const [name, value] of Object.entries(payload ?? {})) {
+    if (typeof value === "string" && initHeaders.has(name.toLowerCase())) {
+      given.set(name.toLowerCase(), value);
+    }
+  }
+  const upgrade = credentialsOf(request);
+  return { ...upgrade, header: (name) => given.get(name) ?? upgrade.header(name) };
 }
 
 /** How long a client may take to send `connection_init`. */
