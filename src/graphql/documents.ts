@@ -87,7 +87,7 @@ export class Documents {
     const { schema, introspection, formatError } = this.#options;
     let errors: readonly GraphQLError[];
     try {
-      const document = parseShort(text);
+      const document = parse(text, { maxTokens: limits.tokens });
       checkShape(document, introspection);
       const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
       errors = validate(schema, document, cheapRules, options);
@@ -95,7 +95,9 @@ export class Documents {
       if (errors.length === 0) return document;
       for (const { extensions } of errors) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
     } catch (error) {
-      errors = [error as GraphQLError];
+      const isLong = /contains more tha[nt] \d+ tokens/.test((error as GraphQLError).message);
+      const long = isLong && tooComplex(`has more than ${limits.tokens} tokens`);
+      errors = [long || (error as GraphQLError)];
     }
     throw new AggregateError(
       errors.map(formatError).map(({ message, extensions: { code }, source, positions }) => {
@@ -139,14 +141,3 @@ const cheapRules = specifiedRules.filter((rule) => !costlyRules.includes(rule));
 
 /** A string, a number with more digits than any `first`, or a comment, which may hold anything. */
 const hasData = /["#]|\d{4}/;
-
-/** @throws GraphQLError with OPERATION_TOO_COMPLEX for a document of too many tokens */
-function parseShort(text: string): DocumentNode {
-  try {
-    return parse(text, { maxTokens: limits.tokens });
-  } catch (error) {
-    const { message } = error as GraphQLError;
-    if (!/contains more tha[nt] \d+ tokens/.test(message)) throw error;
-    throw tooComplex(`has more than ${limits.tokens} tokens`);
-  }
-}

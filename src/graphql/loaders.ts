@@ -181,15 +181,6 @@ export async function orNull<Value>(read: Promise<Value>): Promise<Value | null>
   }
 }
 
-/** The payment or payout that a call that moves money returned, with what is known of it. */
-export function answered<Resource extends Payment | Payout>(
-  resource: Resource,
-  externalId: string,
-  state: State,
-): Resource {
-  return noted(resource, { name: externalId, state });
-}
-
 /** The external_id of a payment or payout, even if the service did not return it; else empty. */
 export function externalIdOf(resource: Payment | Payout): string {
   return notesOf(resource).name ?? resource.externalId ?? "";
@@ -222,7 +213,7 @@ const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: fal
 const notesKey = Symbol("notes");
 
 /** A copy of a message with notes of its own: the log's events share the message. */
-function noted<Message extends object>(message: Message, notes: Notes): Message {
+export function noted<Message extends object>(message: Message, notes: Notes): Message {
   return { ...message, [notesKey]: notes };
 }
 

@@ -28,11 +28,6 @@ export class Heartbeats {
     this.#tickMs = roundMs / count;
   }
 
-  /** The number of streams with heartbeats. */
-  get size(): number {
-    return this.#size;
-  }
-
   /** Calls `beat` after each silence of between half and all of the interval, until `stop`. */
   add(beat: () => void): Heartbeat {
     const slot = this.#slots[this.#next] as UnderWay<Heartbeat>;

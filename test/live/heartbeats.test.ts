@@ -108,11 +108,9 @@ test("the timer runs while there are streams", (t) => {
   const [first, second] = ["first", "second"].map((name) => heartbeats.add(() => beats.push(name)));
   first?.stop();
   first?.stop();
-  assert.equal(heartbeats.size, 1);
   pass(intervalMs);
   assert.deepEqual(beats, ["second"]);
   second?.stop();
-  assert.equal(heartbeats.size, 0);
   pass(2 * intervalMs);
   assert.deepEqual(beats, ["second"]);
   heartbeats.add(() => beats.push("third")).stop();

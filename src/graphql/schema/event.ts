@@ -26,10 +26,10 @@ import { mutation } from "./mutation.ts";
 const always = ["kind", "source", "receivedAt"] as const;
 const { paymentId, transactionId } = EventSchema.field;
 
-const eventTypes: Readonly<Record<Kind, "PaymentEvent" | "PayoutEvent">> = {
+const eventTypes = {
   [EventKind.PAYMENT]: "PaymentEvent",
   [EventKind.PAYOUT]: "PayoutEvent",
-};
+} as const satisfies Readonly<Record<Kind, string>>;
 
 /** The scalars of a payout, now and in an event. */
 export const payoutScalars = {

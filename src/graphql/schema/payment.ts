@@ -15,7 +15,7 @@ import {
   ResendCallbackRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { declineMessage } from "../../upstream/user-message.ts";
-import { answered, externalIdOf, orNull } from "../loaders.ts";
+import { externalIdOf, noted, orNull } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 import { firstArg, pageLength, pageOf } from "./connection.ts";
@@ -105,7 +105,7 @@ async function paymentOf(
   { externalId }: { readonly externalId: string },
 ) {
   const { payment, ...state } = await answer;
-  return answered(payment, externalId, state);
+  return noted(payment, { name: externalId, state });
 }
 
 mutation(PaymentService.method.createPayment, {

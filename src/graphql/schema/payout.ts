@@ -4,7 +4,7 @@ import {
   ListPayoutsRequestSchema,
   PayoutService,
 } from "../../gen/payments/v1/payout_service_pb.ts";
-import { answered } from "../loaders.ts";
+import { noted } from "../loaders.ts";
 import { upstreamCallCost } from "../operation-limits.ts";
 import { PayoutEvent, payoutScalars } from "./event.ts";
 import { addKnownResource } from "./known-resource.ts";
@@ -31,6 +31,6 @@ mutation(PayoutService.method.requestPayout, {
   success: Payout,
   run: async (core, request, call) => {
     const { payout, ...state } = await core.requestPayout(request, call);
-    return answered(payout, request.order?.externalId ?? "", state);
+    return noted(payout, { name: request.order?.externalId ?? "", state });
   },
 });
