@@ -105,24 +105,19 @@ export class QueuedBucket {
    */
   async take(options: TakeOptions): Promise<Permit> {
     const { priority, caller } = options;
-    const asked = { account: this.#options.account, priority, caller };
+    const { account, report } = this.#options;
+    const asked = { account, priority, caller };
     const startedMs = performance.now();
-    const given = (refused?: string) =>
-      this.#options.report("tokenGiven", {
-        ...asked,
-        waitedMs: performance.now() - startedMs,
-        refused,
-      });
-    this.#options.report("tokenAsked", asked);
-    let permit: Permit;
+    let refused: string | undefined;
+    report("tokenAsked", asked);
     try {
-      permit = await this.#take(options);
+      return await this.#take(options);
     } catch (error) {
-      given(error instanceof GatewayError ? error.code : "INTERNAL");
+      refused = error instanceof GatewayError ? error.code : "INTERNAL";
       throw error;
+    } finally {
+      report("tokenGiven", { ...asked, waitedMs: performance.now() - startedMs, refused });
     }
-    given();
-    return permit;
   }
 
   #take(options: TakeOptions): Permit | Promise<Permit> {

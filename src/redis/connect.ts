@@ -142,14 +142,11 @@ function reportCommands(client: RedisClient, report: Report): void {
   const send = observed.sendCommand;
   observed.sendCommand = (command, ...rest) => {
     const startedMs = performance.now();
-    const ended = (failed: boolean) => {
+    const ended = (failed: boolean) => () => {
       const durationMs = performance.now() - startedMs;
       report("redisCommand", { command: command.name, failed, durationMs });
     };
-    command.promise.then(
-      () => ended(false),
-      () => ended(true),
-    );
+    command.promise.then(ended(false), ended(true));
     return send.call(observed, command, ...rest);
   };
 }
