@@ -190,8 +190,11 @@ export function createMoneyCalls({ ledger, keyrings, timeouts }: MoneyCallsOptio
           throw keyReused();
         case "keyUnknown":
           throw lostOutcome(externalId);
-        case "inFlight":
-          throw callInFlight(intent);
+        case "inFlight": {
+          // A second call while the first has no answer could move the money twice.
+          const message = `another call of this method for ${JSON.stringify(externalId)} has no answer yet`;
+          throw new GatewayError("ABORTED", message, { reason: "CALL_IN_FLIGHT" });
+        }
         case "keyRunning":
           await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {});
       }
@@ -335,13 +338,4 @@ export function notKnownYet(externalId: string, cause: GatewayError): GatewayErr
 function lostOutcome(externalId: string, details: { cause?: unknown } = {}): GatewayError {
   const message = "the call of this Idempotency-Key was sent and its answer was lost: look it up";
   return outcomeUnknown(externalId, details, message);
-}
-
-/** A second call while the first has no answer could move the money twice. */
-function callInFlight({ externalId }: NewIntent): GatewayError {
-  return new GatewayError(
-    "ABORTED",
-    `another call of this method for ${JSON.stringify(externalId)} has no answer yet`,
-    { reason: "CALL_IN_FLIGHT" },
-  );
 }

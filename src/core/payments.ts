@@ -103,10 +103,10 @@ export function paymentCases(context: Context) {
     async getPayment(request, call) {
       const { externalId } = request;
       const { account } = call.caller;
-      const known = await context.ledger.known(account, EventKind.PAYMENT, externalId);
-      const answer = answerOf(known);
-      if (!answer) throw unknownPayment(externalId);
-      return answer;
+      const answer = answerOf(await context.ledger.known(account, EventKind.PAYMENT, externalId));
+      if (answer) return answer;
+      const message = `nothing is known of the payment ${JSON.stringify(externalId)}`;
+      throw new GatewayError("NOT_FOUND", message, { reason: "PAYMENT_UNKNOWN" });
     },
 
     listPayments(request, call) {
@@ -245,12 +245,4 @@ function numberOf<Value extends number>(
   name: string,
 ): Value {
   return (values[name.toUpperCase()] ?? 0) as Value;
-}
-
-function unknownPayment(externalId: string): GatewayError {
-  return new GatewayError(
-    "NOT_FOUND",
-    `nothing is known of the payment ${JSON.stringify(externalId)}`,
-    { reason: "PAYMENT_UNKNOWN" },
-  );
 }
