@@ -67,7 +67,7 @@ function messageCode(desc: DescMessage): Code {
   });
   const fields = desc.fields.flatMap((field): Code[] => {
     const { required, ...rules } = inJson(FieldRulesSchema, getOption(field, fieldRules));
-    const value = valueOf(field, "m");
+    const value = fieldValue(field, "m");
     const all = [...valueCodes(rules, value, field), ...messagesCode(field, value)];
     if (required) return [isSet(field, "m"), ...all];
     if (all.length === 0 || isAlwaysThere(field)) return all;
@@ -162,7 +162,7 @@ export function expressionCode(expression: string, type: DescMessage): Code {
       const field = fieldOf(desc, name);
       const step = isSet(field, value);
       desc = field.message;
-      value = valueOf(field, value);
+      value = fieldValue(field, value);
       return step;
     });
     return allOf(steps);
@@ -171,7 +171,7 @@ export function expressionCode(expression: string, type: DescMessage): Code {
     const field = fieldOf(type, name);
     // Any other field may not be set, and has a default value then.
     if (!isAlwaysThere(field)) throw notUnderstood(`${field}`);
-    return valueOf(field, "m");
+    return fieldValue(field, "m");
   };
   return translated(expression, [
     [/has\(this\.([\w.]+)\)/g, hasAll],
@@ -253,7 +253,7 @@ function fieldOf(desc: DescMessage | undefined, name: string): DescField {
 }
 
 /** The value of a field of a message; of a member of a oneof, only while it is set. */
-function valueOf({ localName, oneof }: DescField, message: Code): Code {
+function fieldValue({ localName, oneof }: DescField, message: Code): Code {
   return oneof ? `${message}.${oneof.localName}.value` : `${message}.${localName}`;
 }
 

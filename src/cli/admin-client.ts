@@ -49,7 +49,7 @@ export function createAskAdmin(
   signal: AbortSignal = interruption(),
 ): AskAdmin {
   const { adminUrl } = options;
-  const credential = credentialOf(options, env);
+  const credential = credentialOf(options.keyFile, env);
   const connect = { ...tlsOf(adminUrl, env) };
   const dispatcher = new Agent({ connect, maxResponseSize: maxBytes });
   return async <T>(method: string, path: string) => {

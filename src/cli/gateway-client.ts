@@ -19,7 +19,7 @@ export async function onGateway<T>(
   env: Environment,
   use: (transport: Transport) => Promise<T>,
 ): Promise<T> {
-  const credential = credentialOf(options, env);
+  const credential = credentialOf(options.keyFile, env);
   const { Agent } = options.url.startsWith("https:") ? https : http;
   // TCP keep-alive detects a silently dead connection within seconds.
   const agent = new Agent({ keepAlive: true, ...tlsOf(options.url, env) });

@@ -84,10 +84,7 @@ export function accountAdvice(
 }
 
 /** The credential to send; undefined when none is given. */
-export function credentialOf(
-  { keyFile }: Pick<GatewayOptions, "keyFile">,
-  env: Environment,
-): string | undefined {
+export function credentialOf(keyFile: string | undefined, env: Environment): string | undefined {
   const credential = keyFile ? secretIn(keyFile) : env.PAYMENTS_GATEWAY_KEY;
   if (!credential || bearerText.test(credential)) return credential || undefined;
   throw wrongUsage("the key has invalid characters");
