@@ -29,7 +29,7 @@ export function prepareOperation(
 ) {
   const { operation: type } = node;
   const fields = rootFieldsOf(document, node);
-  const isAmbiguous = type === OperationTypeNode.MUTATION && fields.size > 1;
+  const isAmbiguous = type === OperationTypeNode.MUTATION && fields.length > 1;
   const compiled = compileOperation(schema, document, node, onFields);
   const resultsOf = oncePerEvent(() => new Map<string, SharedResult | null>());
   /** Undefined while unknown, and if it depends on variables. */
@@ -45,7 +45,7 @@ export function prepareOperation(
   return {
     type,
     /** The names of its root fields, each once. */
-    rootFields: [...new Set(fields.values())].sort(),
+    rootFields: [...new Set(fields)].sort(),
 
     /**
      * The values of its variables. It is refused for them, for its cost with them, or for an
@@ -84,22 +84,18 @@ export function prepareOperation(
 }
 
 /**
- * The root fields of an operation, with those of its fragments, by their names in the response.
- * Each fragment is visited once, however often it is spread. `__typename`, which some clients add to
- * every selection, counts only if there is nothing else.
+ * The root fields of an operation, with those of its fragments, one for each name in the response.
+ * `__typename`, which some clients add to every selection, counts only if there is nothing else.
  */
-function rootFieldsOf(
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): ReadonlyMap<string, string> {
+function rootFieldsOf(document: DocumentNode, operation: OperationDefinitionNode): string[] {
   const fields = new Map<string, string>();
   const note = ({ alias, name }: FieldNode) => {
     fields.set((alias ?? name).value, name.value);
     return 0;
   };
   measureOf(document, note)(operation.selectionSet, "");
-  const asked = [...fields].filter(([, name]) => name !== "__typename");
-  return asked.length > 0 ? new Map(asked) : fields;
+  const asked = [...fields.values()].filter((name) => name !== "__typename");
+  return asked.length > 0 ? asked : ["__typename"];
 }
 
 /**

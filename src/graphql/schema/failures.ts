@@ -23,18 +23,11 @@ type FailureName =
  * A rejected or failed mutation, reported in its result rather than in `errors`. It has the fields
  * of the payments service's Error object, if there is one.
  */
-export class Failure {
-  readonly typeName: FailureName;
+export interface Failure {
+  readonly failureName: FailureName;
   readonly error: GatewayError;
   /** The rejected fields, by their paths in the GraphQL input. */
   readonly fields: readonly FieldViolation[];
-
-  constructor(typeName: FailureName, error: GatewayError, fields: readonly FieldViolation[]) {
-    Object.assign(this, error.details.upstream);
-    this.typeName = typeName;
-    this.error = error;
-    this.fields = fields;
-  }
 }
 
 /**
@@ -44,17 +37,17 @@ export class Failure {
  */
 export function failureOf(thrown: unknown, toPath: (path: string) => string): Failure | undefined {
   if (!(thrown instanceof GatewayError)) return undefined;
-  const typeName = failureName(thrown);
+  const failureName = nameOf(thrown);
   const fields = spelled(thrown.details.fields ?? [], graphqlSpelling, toPath);
-  return typeName && new Failure(typeName, thrown, fields);
+  return failureName && { ...thrown.details.upstream, failureName, error: thrown, fields };
 }
 
 /** The code of a failure in metrics and logs, in the form of `extensions.code`. */
-export function failureCode({ typeName, error }: Failure): string {
-  return typeName === "OutcomeUnknownError" ? "OUTCOME_UNKNOWN" : codeOf(error);
+export function failureCode({ failureName, error }: Failure): string {
+  return failureName === "OutcomeUnknownError" ? "OUTCOME_UNKNOWN" : codeOf(error);
 }
 
-function failureName({ code, details }: GatewayError): FailureName | undefined {
+function nameOf({ code, details }: GatewayError): FailureName | undefined {
   if (details.outcomeUnknown) return "OutcomeUnknownError";
   if (code === "RESOURCE_EXHAUSTED") return "RateLimitError";
   if (details.upstream) return "PaymentServiceError";
@@ -64,7 +57,7 @@ function failureName({ code, details }: GatewayError): FailureName | undefined {
 
 const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
   description: "Why a mutation did not do what it was asked to.",
-  resolveType: ({ typeName }) => typeName,
+  resolveType: ({ failureName }) => failureName,
   fields: (t) => ({
     message: t.string({
       description: "Human-readable text, for developers rather than customers.",

@@ -4,7 +4,7 @@ import type { Call, Core } from "../../core/core.ts";
 import { isMoneyRequest } from "../../model/money-methods.ts";
 import { Loaders } from "../loaders.ts";
 import { builder } from "./builder.ts";
-import { Failure, failureCode, failureOf, failureTypes } from "./failures.ts";
+import { failureCode, failureOf, failureTypes } from "./failures.ts";
 import { toInputPath, toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";
 
@@ -28,7 +28,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
   const result = builder.unionType(`${method.name}Result`, {
     description: `What \`${name}\` answers: ${success.name}, or why not.`,
     types: [success, ...failureTypes] as (typeof failureTypes)[number][],
-    resolveType: (value) => (value instanceof Failure ? value.typeName : success.name),
+    resolveType: (value) => ("failureName" in value ? value.failureName : success.name),
   });
   builder.mutationField(name, (t) =>
     t.field({
