@@ -6,9 +6,10 @@ import {
   type JsonObject,
   type JsonValue,
   type MessageShape,
-  ScalarType,
+  type ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
+import { scalarZeroValue } from "@bufbuild/protobuf/reflect";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import {
   FieldRulesSchema,
@@ -33,15 +34,11 @@ type Term = readonly [form: RegExp, codeOf: (a: string, b: string, c: string) =>
  * @throws Error for a rule that is not understood here
  */
 export function checksOf(requests: readonly DescMessage[]): ReadonlyMap<DescMessage, Code> {
-  const found = new Map<DescMessage, Code>();
-  const add = (desc: DescMessage) => {
-    if (found.has(desc)) return;
-    found.set(desc, "");
-    found.set(desc, messageCode(desc));
-    for (const { message } of desc.fields) if (message && isOurs(message)) add(message);
-  };
-  requests.forEach(add);
-  return found;
+  const found = new Set(requests);
+  for (const { fields } of found) {
+    for (const { message } of fields) if (message && isOurs(message)) found.add(message);
+  }
+  return new Map([...found].map((desc) => [desc, messageCode(desc)]));
 }
 
 /** The names that patterns have in the code. */
@@ -264,16 +261,9 @@ function isSet(field: DescField, message: Code): Code {
   const value = `${message}.${localName}`;
   if (presence !== FeatureSet_FieldPresence.IMPLICIT) return `${value} !== undefined`;
   if (fieldKind === "list") return `${value}.length > 0`;
-  const zero = fieldKind === "enum" ? "0" : zeros.get(field.scalar as ScalarType);
-  if (zero === undefined) throw notUnderstood(`${field}`);
-  return `${value} !== ${zero}`;
+  const zero = fieldKind === "enum" ? 0 : scalarZeroValue(field.scalar as ScalarType, false);
+  return `${value} !== ${JSON.stringify(zero)}`;
 }
-
-const zeros: ReadonlyMap<ScalarType, Code> = new Map([
-  [ScalarType.STRING, '""'],
-  [ScalarType.BOOL, "false"],
-  [ScalarType.INT32, "0"],
-]);
 
 /** Whether a field cannot be unset: its zero value counts, too. */
 function isAlwaysThere({ fieldKind, presence }: DescField): boolean {

@@ -6,21 +6,6 @@
  */
 export const surelyValid: Readonly<Record<string, ((message: any) => boolean) | undefined>> = {
   "payments.v1.CreatePaymentRequest": CreatePaymentRequest,
-  "payments.v1.PaymentCustomerInput": PaymentCustomerInput,
-  "payments.v1.PaymentMethodInput": PaymentMethodInput,
-  "payments.v1.Card": Card,
-  "payments.v1.Token": Token,
-  "payments.v1.WalletOption": WalletOption,
-  "payments.v1.DecryptedApplePay": DecryptedApplePay,
-  "payments.v1.DecryptedGooglePay": DecryptedGooglePay,
-  "payments.v1.Fingerprint": Fingerprint,
-  "payments.v1.Product": Product,
-  "payments.v1.PaymentRecipient": PaymentRecipient,
-  "payments.v1.RecipientPaymentMethod": RecipientPaymentMethod,
-  "payments.v1.Iban": Iban,
-  "payments.v1.RecipientToken": RecipientToken,
-  "payments.v1.RecipientWalletOption": RecipientWalletOption,
-  "payments.v1.RecipientCardNumber": RecipientCardNumber,
   "payments.v1.CreateRecurrentPaymentRequest": CreateRecurrentPaymentRequest,
   "payments.v1.ConfirmPaymentRequest": ConfirmPaymentRequest,
   "payments.v1.ResendCallbackRequest": ResendCallbackRequest,
@@ -28,17 +13,10 @@ export const surelyValid: Readonly<Record<string, ((message: any) => boolean) | 
   "payments.v1.ListPaymentsRequest": ListPaymentsRequest,
   "payments.v1.WatchPaymentRequest": WatchPaymentRequest,
   "payments.v1.RequestPayoutRequest": RequestPayoutRequest,
-  "payments.v1.PayoutOrder": PayoutOrder,
-  "payments.v1.Payer": Payer,
-  "payments.v1.PayoutRecipient": PayoutRecipient,
-  "payments.v1.CardRecipient": CardRecipient,
-  "payments.v1.CardData": CardData,
-  "payments.v1.CashRecipient": CashRecipient,
   "payments.v1.GetPayoutRequest": GetPayoutRequest,
   "payments.v1.ListPayoutsRequest": ListPayoutsRequest,
   "payments.v1.WatchPayoutRequest": WatchPayoutRequest,
   "payments.v1.FindWalletItemsRequest": FindWalletItemsRequest,
-  "payments.v1.CustomerIdentity": CustomerIdentity,
   "payments.v1.GetConfirmationStatusRequest": GetConfirmationStatusRequest,
   "payments.v1.DeleteWalletItemRequest": DeleteWalletItemRequest,
   "payments.v1.UpdateSubscriptionRequest": UpdateSubscriptionRequest,
@@ -47,6 +25,28 @@ export const surelyValid: Readonly<Record<string, ((message: any) => boolean) | 
   "payments.v1.StreamEventsRequest": StreamEventsRequest,
   "payments.v1.ListEventsRequest": ListEventsRequest,
   "payments.v1.CreateWatchTokenRequest": CreateWatchTokenRequest,
+  "payments.v1.PaymentCustomerInput": PaymentCustomerInput,
+  "payments.v1.PaymentMethodInput": PaymentMethodInput,
+  "payments.v1.Fingerprint": Fingerprint,
+  "payments.v1.Product": Product,
+  "payments.v1.PaymentRecipient": PaymentRecipient,
+  "payments.v1.PayoutOrder": PayoutOrder,
+  "payments.v1.Payer": Payer,
+  "payments.v1.PayoutRecipient": PayoutRecipient,
+  "payments.v1.CustomerIdentity": CustomerIdentity,
+  "payments.v1.Card": Card,
+  "payments.v1.Token": Token,
+  "payments.v1.WalletOption": WalletOption,
+  "payments.v1.DecryptedApplePay": DecryptedApplePay,
+  "payments.v1.DecryptedGooglePay": DecryptedGooglePay,
+  "payments.v1.RecipientPaymentMethod": RecipientPaymentMethod,
+  "payments.v1.CardRecipient": CardRecipient,
+  "payments.v1.CashRecipient": CashRecipient,
+  "payments.v1.Iban": Iban,
+  "payments.v1.RecipientToken": RecipientToken,
+  "payments.v1.RecipientWalletOption": RecipientWalletOption,
+  "payments.v1.RecipientCardNumber": RecipientCardNumber,
+  "payments.v1.CardData": CardData,
 };
 
 const pattern0 = /^-?[0-9]{1,15}(\.[0-9]{1,6})?$/;
@@ -57,11 +57,11 @@ const pattern4 = /^https?:\/\/[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?(?:\/[\w.~-]*)*(?:
 const pattern5 = /^(javascript|data|vbscript|blob|file|about):/i;
 const pattern6 = /^https?:/i;
 const pattern7 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
-const pattern8 = /^[\w.+-]+@[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)*$/i;
-const pattern9 = /^[0-9]{3,4}$/;
-const pattern10 = /^[0-9]{8,19}$/;
-const pattern11 = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
-const pattern12 = /^[!-~]+$/;
+const pattern8 = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
+const pattern9 = /^[\w.+-]+@[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)*$/i;
+const pattern10 = /^[!-~]+$/;
+const pattern11 = /^[0-9]{3,4}$/;
+const pattern12 = /^[0-9]{8,19}$/;
 
 function CreatePaymentRequest(m: any): boolean {
   return ((m.mode !== 1) || ((m.customer !== undefined))) &&
@@ -121,269 +121,6 @@ function CreatePaymentRequest(m: any): boolean {
     (m.waitUntil === 0 || m.waitUntil === 1 || m.waitUntil === 2);
 }
 
-function PaymentCustomerInput(m: any): boolean {
-  return (!(m.colorMode !== undefined) || ((!pattern2.test(m.colorMode)) &&
-    (m.colorMode === "white" || m.colorMode === "dark"))) &&
-    (!(m.locale !== undefined) || ((!pattern2.test(m.locale)) &&
-    (m.locale === "UK" || m.locale === "EN" || m.locale === "ES" || m.locale === "PL" || m.locale === "FR" || m.locale === "SK" || m.locale === "DE"))) &&
-    (!(m.accountNumber !== undefined) || ((!pattern2.test(m.accountNumber)) &&
-    (m.accountNumber.length * 3 <= 255 || Buffer.byteLength(m.accountNumber) <= 255))) &&
-    (!(m.ipAddress !== undefined) || ((!pattern2.test(m.ipAddress)) &&
-    (m.ipAddress.length * 3 <= 255 || Buffer.byteLength(m.ipAddress) <= 255) &&
-    (pattern7.test(m.ipAddress)))) &&
-    (!(m.address !== undefined) || ((!pattern2.test(m.address)) &&
-    (m.address.length <= 50))) &&
-    (!(m.city !== undefined) || ((!pattern2.test(m.city)) &&
-    (m.city.length * 3 <= 255 || Buffer.byteLength(m.city) <= 255))) &&
-    (!(m.country !== undefined) || ((!pattern2.test(m.country)) &&
-    (m.country.length * 3 <= 255 || Buffer.byteLength(m.country) <= 255))) &&
-    (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
-    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
-    (pattern8.test(m.email)))) &&
-    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
-    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255))) &&
-    (!(m.firstName !== undefined) || ((!pattern2.test(m.firstName)) &&
-    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255))) &&
-    (!(m.lastName !== undefined) || ((!pattern2.test(m.lastName)) &&
-    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255))) &&
-    (!(m.patronym !== undefined) || ((!pattern2.test(m.patronym)) &&
-    (m.patronym.length * 3 <= 255 || Buffer.byteLength(m.patronym) <= 255))) &&
-    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
-    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
-    (!(m.postalCode !== undefined) || ((!pattern2.test(m.postalCode)) &&
-    (m.postalCode.length * 3 <= 255 || Buffer.byteLength(m.postalCode) <= 255)));
-}
-
-function PaymentMethodInput(m: any): boolean {
-  return ((m.type !== 0) || ((m.method.case === "cc")) || ((m.method.case === "ccToken")) || ((m.method.case === "wallet")) || ((m.method.case === "applePay")) || ((m.method.case === "googlePay")) || ((m.method.case === "decryptedApplePay")) || ((m.method.case === "decryptedGooglePay"))) &&
-    ((m.type === 0) || (!((m.method.case === "cc")) || (m.type === 2 || m.type === 6)) &&
-    (!((m.method.case === "ccToken")) || (m.type === 1)) &&
-    (!((m.method.case === "wallet")) || (m.type === 3)) &&
-    (!(((m.method.case === "googlePay")) || ((m.method.case === "decryptedGooglePay"))) || (m.type === 4)) &&
-    (!(((m.method.case === "applePay")) || ((m.method.case === "decryptedApplePay"))) || (m.type === 5))) &&
-    (m.type === 0 || m.type === 1 || m.type === 2 || m.type === 3 || m.type === 4 || m.type === 5 || m.type === 6) &&
-    (!(m.method.case === "cc") || ((Card(m.method.value)))) &&
-    (!(m.method.case === "ccToken") || ((Token(m.method.value)))) &&
-    (!(m.method.case === "wallet") || ((WalletOption(m.method.value)))) &&
-    (!(m.method.case === "applePay") || ((Token(m.method.value)))) &&
-    (!(m.method.case === "googlePay") || ((Token(m.method.value)))) &&
-    (!(m.method.case === "decryptedApplePay") || ((DecryptedApplePay(m.method.value)))) &&
-    (!(m.method.case === "decryptedGooglePay") || ((DecryptedGooglePay(m.method.value))));
-}
-
-function Card(m: any): boolean {
-  return (m.cvv !== "") &&
-    (!pattern2.test(m.cvv)) &&
-    (m.cvv.length * 3 <= 255 || Buffer.byteLength(m.cvv) <= 255) &&
-    ((!(true) || (pattern9.test(m.cvv)))) &&
-    (m.expMonth !== 0) &&
-    (m.expMonth <= 12) &&
-    (m.expMonth >= 1) &&
-    (m.expYear !== 0) &&
-    (m.expYear <= 9999) &&
-    (m.expYear >= 1) &&
-    (m.number !== "") &&
-    (!pattern2.test(m.number)) &&
-    (m.number.length * 3 <= 255 || Buffer.byteLength(m.number) <= 255) &&
-    ((!(true) || (pattern10.test(m.number))));
-}
-
-function Token(m: any): boolean {
-  return (m.token !== "") &&
-    (!pattern2.test(m.token)) &&
-    (m.token.length * 3 <= 16384 || Buffer.byteLength(m.token) <= 16384);
-}
-
-function WalletOption(m: any): boolean {
-  return (m.optionId !== "") &&
-    (!pattern2.test(m.optionId)) &&
-    (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255) &&
-    (pattern11.test(m.optionId));
-}
-
-function DecryptedApplePay(m: any): boolean {
-  return (m.applicationPrimaryAccountNumber !== "") &&
-    (!pattern2.test(m.applicationPrimaryAccountNumber)) &&
-    (m.applicationPrimaryAccountNumber.length * 3 <= 255 || Buffer.byteLength(m.applicationPrimaryAccountNumber) <= 255) &&
-    (m.applicationExpirationDate !== "") &&
-    (!pattern2.test(m.applicationExpirationDate)) &&
-    (m.applicationExpirationDate.length * 3 <= 255 || Buffer.byteLength(m.applicationExpirationDate) <= 255) &&
-    (m.onlinePaymentCryptogram !== "") &&
-    (!pattern2.test(m.onlinePaymentCryptogram)) &&
-    (m.onlinePaymentCryptogram.length * 3 <= 1024 || Buffer.byteLength(m.onlinePaymentCryptogram) <= 1024) &&
-    (!(m.currencyCode !== undefined) || ((!pattern2.test(m.currencyCode)) &&
-    (m.currencyCode.length * 3 <= 255 || Buffer.byteLength(m.currencyCode) <= 255))) &&
-    (!(m.deviceManufacturerIdentifier !== undefined) || ((!pattern2.test(m.deviceManufacturerIdentifier)) &&
-    (m.deviceManufacturerIdentifier.length * 3 <= 255 || Buffer.byteLength(m.deviceManufacturerIdentifier) <= 255))) &&
-    (!(m.transactionId !== undefined) || ((!pattern2.test(m.transactionId)) &&
-    (m.transactionId.length * 3 <= 255 || Buffer.byteLength(m.transactionId) <= 255))) &&
-    (!(m.ephemeralPublicKey !== undefined) || ((!pattern2.test(m.ephemeralPublicKey)) &&
-    (m.ephemeralPublicKey.length * 3 <= 1024 || Buffer.byteLength(m.ephemeralPublicKey) <= 1024))) &&
-    (!(m.publicKeyHash !== undefined) || ((!pattern2.test(m.publicKeyHash)) &&
-    (m.publicKeyHash.length * 3 <= 1024 || Buffer.byteLength(m.publicKeyHash) <= 1024))) &&
-    (!(m.eciIndicator !== undefined) || ((!pattern2.test(m.eciIndicator)) &&
-    (m.eciIndicator.length * 3 <= 255 || Buffer.byteLength(m.eciIndicator) <= 255)));
-}
-
-function DecryptedGooglePay(m: any): boolean {
-  return (m.pan !== "") &&
-    (!pattern2.test(m.pan)) &&
-    (m.pan.length * 3 <= 255 || Buffer.byteLength(m.pan) <= 255) &&
-    (m.expMonth !== 0) &&
-    (m.expMonth <= 12) &&
-    (m.expMonth >= 1) &&
-    (m.expYear !== 0) &&
-    (m.expYear <= 9999) &&
-    (m.expYear >= 1) &&
-    (m.cryptogram !== "") &&
-    (!pattern2.test(m.cryptogram)) &&
-    (m.cryptogram.length * 3 <= 1024 || Buffer.byteLength(m.cryptogram) <= 1024) &&
-    (!(m.eciIndicator !== undefined) || ((!pattern2.test(m.eciIndicator)) &&
-    (m.eciIndicator.length * 3 <= 255 || Buffer.byteLength(m.eciIndicator) <= 255))) &&
-    (!(m.authMethod !== undefined) || ((!pattern2.test(m.authMethod)) &&
-    (m.authMethod.length * 3 <= 255 || Buffer.byteLength(m.authMethod) <= 255))) &&
-    (!(m.gatewayMerchantId !== undefined) || ((!pattern2.test(m.gatewayMerchantId)) &&
-    (m.gatewayMerchantId.length * 3 <= 255 || Buffer.byteLength(m.gatewayMerchantId) <= 255))) &&
-    (!(m.messageId !== undefined) || ((!pattern2.test(m.messageId)) &&
-    (m.messageId.length * 3 <= 255 || Buffer.byteLength(m.messageId) <= 255))) &&
-    (!(m.messageExpiration !== undefined) || ((!pattern2.test(m.messageExpiration)) &&
-    (m.messageExpiration.length * 3 <= 255 || Buffer.byteLength(m.messageExpiration) <= 255))) &&
-    (!(m.paymentMethod !== undefined) || ((!pattern2.test(m.paymentMethod)) &&
-    (m.paymentMethod.length * 3 <= 255 || Buffer.byteLength(m.paymentMethod) <= 255))) &&
-    (!(m.protocolVersion !== undefined) || ((!pattern2.test(m.protocolVersion)) &&
-    (m.protocolVersion.length * 3 <= 255 || Buffer.byteLength(m.protocolVersion) <= 255)));
-}
-
-function Fingerprint(m: any): boolean {
-  return (m.browserAcceptHeader !== undefined) &&
-    (!pattern2.test(m.browserAcceptHeader)) &&
-    (m.browserAcceptHeader.length * 3 <= 2048 || Buffer.byteLength(m.browserAcceptHeader) <= 2048) &&
-    (m.browserColorDepth !== undefined) &&
-    (!pattern2.test(m.browserColorDepth)) &&
-    (m.browserColorDepth.length * 3 <= 255 || Buffer.byteLength(m.browserColorDepth) <= 255) &&
-    (m.browserIpAddress !== undefined) &&
-    (!pattern2.test(m.browserIpAddress)) &&
-    (m.browserIpAddress.length * 3 <= 255 || Buffer.byteLength(m.browserIpAddress) <= 255) &&
-    (m.browserJavaEnabled !== undefined) &&
-    (!pattern2.test(m.browserJavaEnabled)) &&
-    (m.browserJavaEnabled.length * 3 <= 255 || Buffer.byteLength(m.browserJavaEnabled) <= 255) &&
-    (m.browserLanguage !== undefined) &&
-    (!pattern2.test(m.browserLanguage)) &&
-    (m.browserLanguage.length * 3 <= 255 || Buffer.byteLength(m.browserLanguage) <= 255) &&
-    (m.browserScreenHeight !== undefined) &&
-    (!pattern2.test(m.browserScreenHeight)) &&
-    (m.browserScreenHeight.length * 3 <= 255 || Buffer.byteLength(m.browserScreenHeight) <= 255) &&
-    (m.browserScreenWidth !== undefined) &&
-    (!pattern2.test(m.browserScreenWidth)) &&
-    (m.browserScreenWidth.length * 3 <= 255 || Buffer.byteLength(m.browserScreenWidth) <= 255) &&
-    (m.browserTimeZone !== undefined) &&
-    (!pattern2.test(m.browserTimeZone)) &&
-    (m.browserTimeZone.length * 3 <= 255 || Buffer.byteLength(m.browserTimeZone) <= 255) &&
-    (m.browserTimeZoneOffset !== undefined) &&
-    (!pattern2.test(m.browserTimeZoneOffset)) &&
-    (m.browserTimeZoneOffset.length * 3 <= 255 || Buffer.byteLength(m.browserTimeZoneOffset) <= 255) &&
-    (m.browserUserAgent !== undefined) &&
-    (!pattern2.test(m.browserUserAgent)) &&
-    (m.browserUserAgent.length * 3 <= 2048 || Buffer.byteLength(m.browserUserAgent) <= 2048);
-}
-
-function Product(m: any): boolean {
-  return (!(m.category !== undefined) || ((!pattern2.test(m.category)) &&
-    (m.category.length * 3 <= 255 || Buffer.byteLength(m.category) <= 255))) &&
-    (!(m.currency !== undefined) || ((!pattern2.test(m.currency)) &&
-    (m.currency.length * 3 <= 255 || Buffer.byteLength(m.currency) <= 255))) &&
-    (!(m.description !== undefined) || ((!pattern2.test(m.description)) &&
-    (m.description.length * 3 <= 4096 || Buffer.byteLength(m.description) <= 4096))) &&
-    (!(m.id !== undefined) || ((!pattern2.test(m.id)) &&
-    (m.id.length * 3 <= 255 || Buffer.byteLength(m.id) <= 255))) &&
-    (!(m.image !== undefined) || ((!pattern2.test(m.image)) &&
-    (m.image.length * 3 <= 2048 || Buffer.byteLength(m.image) <= 2048))) &&
-    (!(m.name !== undefined) || ((!pattern2.test(m.name)) &&
-    (m.name.length * 3 <= 255 || Buffer.byteLength(m.name) <= 255))) &&
-    (!(m.url !== undefined) || ((!pattern2.test(m.url)) &&
-    (m.url.length * 3 <= 2048 || Buffer.byteLength(m.url) <= 2048))) &&
-    (!(m.netAmount !== undefined) || ((!pattern2.test(m.netAmount)) &&
-    (m.netAmount.length * 3 <= 32 || Buffer.byteLength(m.netAmount) <= 32) &&
-    ((!(true) || ((pattern0.test(m.netAmount)) && !(pattern1.test(m.netAmount))))))) &&
-    (!(m.vatAmount !== undefined) || ((!pattern2.test(m.vatAmount)) &&
-    (m.vatAmount.length * 3 <= 32 || Buffer.byteLength(m.vatAmount) <= 32) &&
-    ((!(true) || ((pattern0.test(m.vatAmount)) && !(pattern1.test(m.vatAmount))))))) &&
-    (!(m.quantity !== undefined) || ((!pattern2.test(m.quantity)) &&
-    (m.quantity.length * 3 <= 32 || Buffer.byteLength(m.quantity) <= 32) &&
-    ((!(true) || ((pattern0.test(m.quantity)) && !(pattern1.test(m.quantity))))))) &&
-    (!(m.taxGroup !== undefined) || ((m.taxGroup <= 9) &&
-    (m.taxGroup >= 1)));
-}
-
-function PaymentRecipient(m: any): boolean {
-  return (!(m.address !== undefined) || ((!pattern2.test(m.address)) &&
-    (m.address.length <= 50))) &&
-    (!(m.city !== undefined) || ((!pattern2.test(m.city)) &&
-    (m.city.length * 3 <= 255 || Buffer.byteLength(m.city) <= 255))) &&
-    (!(m.country !== undefined) || ((!pattern2.test(m.country)) &&
-    (m.country.length * 3 <= 255 || Buffer.byteLength(m.country) <= 255))) &&
-    (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
-    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
-    (pattern8.test(m.email)))) &&
-    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
-    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255))) &&
-    (!(m.firstName !== undefined) || ((!pattern2.test(m.firstName)) &&
-    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255))) &&
-    (!(m.lastName !== undefined) || ((!pattern2.test(m.lastName)) &&
-    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255))) &&
-    (!(m.patronym !== undefined) || ((!pattern2.test(m.patronym)) &&
-    (m.patronym.length * 3 <= 255 || Buffer.byteLength(m.patronym) <= 255))) &&
-    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
-    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
-    (!(m.postalCode !== undefined) || ((!pattern2.test(m.postalCode)) &&
-    (m.postalCode.length * 3 <= 255 || Buffer.byteLength(m.postalCode) <= 255))) &&
-    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
-    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255))) &&
-    (!(m.tin !== undefined) || ((!pattern2.test(m.tin)) &&
-    (m.tin.length * 3 <= 255 || Buffer.byteLength(m.tin) <= 255))) &&
-    (m.paymentMethod !== undefined) &&
-    (RecipientPaymentMethod(m.paymentMethod));
-}
-
-function RecipientPaymentMethod(m: any): boolean {
-  return ((m.type === 0) || (!((m.method.case === "iban")) || (m.type === 1)) &&
-    (!((m.method.case === "ccToken")) || (m.type === 2)) &&
-    (!((m.method.case === "wallet")) || (m.type === 3)) &&
-    (!((m.method.case === "ccNumber")) || (m.type === 4))) &&
-    (m.method.case !== undefined) &&
-    (m.type === 0 || m.type === 1 || m.type === 2 || m.type === 3 || m.type === 4) &&
-    (!(m.method.case === "iban") || ((Iban(m.method.value)))) &&
-    (!(m.method.case === "ccToken") || ((RecipientToken(m.method.value)))) &&
-    (!(m.method.case === "wallet") || ((RecipientWalletOption(m.method.value)))) &&
-    (!(m.method.case === "ccNumber") || ((RecipientCardNumber(m.method.value))));
-}
-
-function Iban(m: any): boolean {
-  return (m.iban !== "") &&
-    (!pattern2.test(m.iban)) &&
-    (m.iban.length * 3 <= 255 || Buffer.byteLength(m.iban) <= 255);
-}
-
-function RecipientToken(m: any): boolean {
-  return (m.token !== "") &&
-    (!pattern2.test(m.token)) &&
-    (m.token.length * 3 <= 4096 || Buffer.byteLength(m.token) <= 4096);
-}
-
-function RecipientWalletOption(m: any): boolean {
-  return (m.optionId !== "") &&
-    (!pattern2.test(m.optionId)) &&
-    (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255) &&
-    (pattern11.test(m.optionId));
-}
-
-function RecipientCardNumber(m: any): boolean {
-  return (m.number !== "") &&
-    (!pattern2.test(m.number)) &&
-    (m.number.length * 3 <= 255 || Buffer.byteLength(m.number) <= 255) &&
-    ((!(true) || (pattern10.test(m.number))));
-}
-
 function CreateRecurrentPaymentRequest(m: any): boolean {
   return (m.recurrentId !== "") &&
     (!pattern2.test(m.recurrentId)) &&
@@ -405,7 +142,7 @@ function CreateRecurrentPaymentRequest(m: any): boolean {
     (m.payload.length * 3 <= 16384 || Buffer.byteLength(m.payload) <= 16384))) &&
     (!(m.delegateApiKey !== undefined) || ((!pattern2.test(m.delegateApiKey)) &&
     (m.delegateApiKey.length * 3 <= 255 || Buffer.byteLength(m.delegateApiKey) <= 255) &&
-    (pattern11.test(m.delegateApiKey)))) &&
+    (pattern8.test(m.delegateApiKey)))) &&
     (!(m.subscriptionId !== undefined) || ((!pattern2.test(m.subscriptionId)) &&
     (m.subscriptionId.length * 3 <= 255 || Buffer.byteLength(m.subscriptionId) <= 255))) &&
     (m.waitUntil === 0 || m.waitUntil === 1 || m.waitUntil === 2);
@@ -483,98 +220,6 @@ function RequestPayoutRequest(m: any): boolean {
     (m.waitUntil === 0 || m.waitUntil === 1 || m.waitUntil === 2);
 }
 
-function PayoutOrder(m: any): boolean {
-  return (!(m.callbackUrl !== undefined) || ((!pattern2.test(m.callbackUrl)) &&
-    (m.callbackUrl.length * 3 <= 2048 || Buffer.byteLength(m.callbackUrl) <= 2048) &&
-    ((!(true) || ((pattern4.test(m.callbackUrl)) &&
-    (pattern3.test(m.callbackUrl))))))) &&
-    (m.currency !== "") &&
-    (!pattern2.test(m.currency)) &&
-    (m.currency.length * 3 <= 255 || Buffer.byteLength(m.currency) <= 255) &&
-    (m.description !== "") &&
-    (!pattern2.test(m.description)) &&
-    (m.description.length * 3 <= 4096 || Buffer.byteLength(m.description) <= 4096) &&
-    (m.externalId !== "") &&
-    (!pattern2.test(m.externalId)) &&
-    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255) &&
-    (m.originalAmount !== "") &&
-    (!pattern2.test(m.originalAmount)) &&
-    (m.originalAmount.length * 3 <= 32 || Buffer.byteLength(m.originalAmount) <= 32) &&
-    ((!(true) || ((pattern0.test(m.originalAmount)) && !(pattern1.test(m.originalAmount)))));
-}
-
-function Payer(m: any): boolean {
-  return (m.entityId !== "") &&
-    (!pattern2.test(m.entityId)) &&
-    (m.entityId.length * 3 <= 255 || Buffer.byteLength(m.entityId) <= 255);
-}
-
-function PayoutRecipient(m: any): boolean {
-  return (!(m.card !== undefined) || ((CardRecipient(m.card)))) &&
-    (!(m.cash !== undefined) || ((CashRecipient(m.cash))));
-}
-
-function CardRecipient(m: any): boolean {
-  return (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
-    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
-    (pattern8.test(m.email)))) &&
-    (m.firstName !== "") &&
-    (!pattern2.test(m.firstName)) &&
-    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255) &&
-    (m.lastName !== "") &&
-    (!pattern2.test(m.lastName)) &&
-    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255) &&
-    (!(m.middleName !== undefined) || ((!pattern2.test(m.middleName)) &&
-    (m.middleName.length * 3 <= 255 || Buffer.byteLength(m.middleName) <= 255))) &&
-    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
-    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
-    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
-    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255) &&
-    (pattern11.test(m.rid)))) &&
-    (!(m.ipn !== undefined) || ((!pattern2.test(m.ipn)) &&
-    (m.ipn.length * 3 <= 255 || Buffer.byteLength(m.ipn) <= 255))) &&
-    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
-    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255))) &&
-    (!(m.cardData !== undefined) || ((CardData(m.cardData))));
-}
-
-function CardData(m: any): boolean {
-  return (((m.number !== undefined)) || ((m.token !== undefined))) &&
-    (!(((m.number !== undefined)) &&
-    ((m.token !== undefined)))) &&
-    (!(m.number !== undefined) || ((!pattern2.test(m.number)) &&
-    (m.number.length * 3 <= 255 || Buffer.byteLength(m.number) <= 255) &&
-    ((!(true) || (pattern10.test(m.number)))))) &&
-    (!(m.token !== undefined) || ((!pattern2.test(m.token)) &&
-    (m.token.length >= 1) &&
-    (m.token.length * 3 <= 4096 || Buffer.byteLength(m.token) <= 4096))) &&
-    (!(m.optionId !== undefined) || ((!pattern2.test(m.optionId)) &&
-    (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255)));
-}
-
-function CashRecipient(m: any): boolean {
-  return (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
-    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
-    (pattern8.test(m.email)))) &&
-    (m.firstName !== "") &&
-    (!pattern2.test(m.firstName)) &&
-    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255) &&
-    (m.lastName !== "") &&
-    (!pattern2.test(m.lastName)) &&
-    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255) &&
-    (!(m.middleName !== undefined) || ((!pattern2.test(m.middleName)) &&
-    (m.middleName.length * 3 <= 255 || Buffer.byteLength(m.middleName) <= 255))) &&
-    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
-    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
-    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
-    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255) &&
-    (pattern11.test(m.rid)))) &&
-    (!(m.ipn !== undefined) || ((!pattern2.test(m.ipn)) &&
-    (m.ipn.length * 3 <= 255 || Buffer.byteLength(m.ipn) <= 255))) &&
-    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
-    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255)));
-}
-
 function GetPayoutRequest(m: any): boolean {
   return (m.externalId !== "") &&
     (!pattern2.test(m.externalId)) &&
@@ -613,20 +258,6 @@ function FindWalletItemsRequest(m: any): boolean {
     (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255)));
 }
 
-function CustomerIdentity(m: any): boolean {
-  return (((m.authToken !== undefined)) || ((m.rid !== undefined)) || ((m.externalId !== undefined))) &&
-    (!(m.authToken !== undefined) || ((!pattern2.test(m.authToken)) &&
-    (m.authToken.length >= 1) &&
-    (m.authToken.length * 3 <= 8192 || Buffer.byteLength(m.authToken) <= 8192) &&
-    ((!(true) || (pattern12.test(m.authToken)))))) &&
-    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
-    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255) &&
-    (pattern11.test(m.rid)))) &&
-    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
-    (m.externalId.length >= 1) &&
-    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255)));
-}
-
 function GetConfirmationStatusRequest(m: any): boolean {
   return (!((m.customer !== undefined)) || !((m.customer !== undefined) &&
     (m.customer.rid !== undefined))) &&
@@ -645,7 +276,7 @@ function DeleteWalletItemRequest(m: any): boolean {
     (m.optionId !== "") &&
     (!pattern2.test(m.optionId)) &&
     (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255) &&
-    (pattern11.test(m.optionId)) &&
+    (pattern8.test(m.optionId)) &&
     (m.type !== "") &&
     (!pattern2.test(m.type)) &&
     (m.type.length * 3 <= 255 || Buffer.byteLength(m.type) <= 255);
@@ -655,7 +286,7 @@ function UpdateSubscriptionRequest(m: any): boolean {
   return (m.subscriptionId !== "") &&
     (!pattern2.test(m.subscriptionId)) &&
     (m.subscriptionId.length * 3 <= 255 || Buffer.byteLength(m.subscriptionId) <= 255) &&
-    (pattern11.test(m.subscriptionId)) &&
+    (pattern8.test(m.subscriptionId)) &&
     (!(m.customer !== undefined) || ((CustomerIdentity(m.customer))));
 }
 
@@ -663,7 +294,7 @@ function DeactivateSubscriptionRequest(m: any): boolean {
   return (m.subscriptionId !== "") &&
     (!pattern2.test(m.subscriptionId)) &&
     (m.subscriptionId.length * 3 <= 255 || Buffer.byteLength(m.subscriptionId) <= 255) &&
-    (pattern11.test(m.subscriptionId)) &&
+    (pattern8.test(m.subscriptionId)) &&
     (!(m.customer !== undefined) || ((CustomerIdentity(m.customer))));
 }
 
@@ -710,4 +341,373 @@ function CreateWatchTokenRequest(m: any): boolean {
     (m.ttlSeconds >= 1))) &&
     (!(m.ttl !== undefined) || (((m.ttl.nanos >= 0 && m.ttl.nanos <= 999_999_999 ? Number(m.ttl.seconds) + m.ttl.nanos / 1e9 : Number.NaN) <= 86400) &&
     ((m.ttl.nanos >= 0 && m.ttl.nanos <= 999_999_999 ? Number(m.ttl.seconds) + m.ttl.nanos / 1e9 : Number.NaN) >= 1)));
+}
+
+function PaymentCustomerInput(m: any): boolean {
+  return (!(m.colorMode !== undefined) || ((!pattern2.test(m.colorMode)) &&
+    (m.colorMode === "white" || m.colorMode === "dark"))) &&
+    (!(m.locale !== undefined) || ((!pattern2.test(m.locale)) &&
+    (m.locale === "UK" || m.locale === "EN" || m.locale === "ES" || m.locale === "PL" || m.locale === "FR" || m.locale === "SK" || m.locale === "DE"))) &&
+    (!(m.accountNumber !== undefined) || ((!pattern2.test(m.accountNumber)) &&
+    (m.accountNumber.length * 3 <= 255 || Buffer.byteLength(m.accountNumber) <= 255))) &&
+    (!(m.ipAddress !== undefined) || ((!pattern2.test(m.ipAddress)) &&
+    (m.ipAddress.length * 3 <= 255 || Buffer.byteLength(m.ipAddress) <= 255) &&
+    (pattern7.test(m.ipAddress)))) &&
+    (!(m.address !== undefined) || ((!pattern2.test(m.address)) &&
+    (m.address.length <= 50))) &&
+    (!(m.city !== undefined) || ((!pattern2.test(m.city)) &&
+    (m.city.length * 3 <= 255 || Buffer.byteLength(m.city) <= 255))) &&
+    (!(m.country !== undefined) || ((!pattern2.test(m.country)) &&
+    (m.country.length * 3 <= 255 || Buffer.byteLength(m.country) <= 255))) &&
+    (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
+    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
+    (pattern9.test(m.email)))) &&
+    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
+    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255))) &&
+    (!(m.firstName !== undefined) || ((!pattern2.test(m.firstName)) &&
+    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255))) &&
+    (!(m.lastName !== undefined) || ((!pattern2.test(m.lastName)) &&
+    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255))) &&
+    (!(m.patronym !== undefined) || ((!pattern2.test(m.patronym)) &&
+    (m.patronym.length * 3 <= 255 || Buffer.byteLength(m.patronym) <= 255))) &&
+    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
+    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
+    (!(m.postalCode !== undefined) || ((!pattern2.test(m.postalCode)) &&
+    (m.postalCode.length * 3 <= 255 || Buffer.byteLength(m.postalCode) <= 255)));
+}
+
+function PaymentMethodInput(m: any): boolean {
+  return ((m.type !== 0) || ((m.method.case === "cc")) || ((m.method.case === "ccToken")) || ((m.method.case === "wallet")) || ((m.method.case === "applePay")) || ((m.method.case === "googlePay")) || ((m.method.case === "decryptedApplePay")) || ((m.method.case === "decryptedGooglePay"))) &&
+    ((m.type === 0) || (!((m.method.case === "cc")) || (m.type === 2 || m.type === 6)) &&
+    (!((m.method.case === "ccToken")) || (m.type === 1)) &&
+    (!((m.method.case === "wallet")) || (m.type === 3)) &&
+    (!(((m.method.case === "googlePay")) || ((m.method.case === "decryptedGooglePay"))) || (m.type === 4)) &&
+    (!(((m.method.case === "applePay")) || ((m.method.case === "decryptedApplePay"))) || (m.type === 5))) &&
+    (m.type === 0 || m.type === 1 || m.type === 2 || m.type === 3 || m.type === 4 || m.type === 5 || m.type === 6) &&
+    (!(m.method.case === "cc") || ((Card(m.method.value)))) &&
+    (!(m.method.case === "ccToken") || ((Token(m.method.value)))) &&
+    (!(m.method.case === "wallet") || ((WalletOption(m.method.value)))) &&
+    (!(m.method.case === "applePay") || ((Token(m.method.value)))) &&
+    (!(m.method.case === "googlePay") || ((Token(m.method.value)))) &&
+    (!(m.method.case === "decryptedApplePay") || ((DecryptedApplePay(m.method.value)))) &&
+    (!(m.method.case === "decryptedGooglePay") || ((DecryptedGooglePay(m.method.value))));
+}
+
+function Fingerprint(m: any): boolean {
+  return (m.browserAcceptHeader !== undefined) &&
+    (!pattern2.test(m.browserAcceptHeader)) &&
+    (m.browserAcceptHeader.length * 3 <= 2048 || Buffer.byteLength(m.browserAcceptHeader) <= 2048) &&
+    (m.browserColorDepth !== undefined) &&
+    (!pattern2.test(m.browserColorDepth)) &&
+    (m.browserColorDepth.length * 3 <= 255 || Buffer.byteLength(m.browserColorDepth) <= 255) &&
+    (m.browserIpAddress !== undefined) &&
+    (!pattern2.test(m.browserIpAddress)) &&
+    (m.browserIpAddress.length * 3 <= 255 || Buffer.byteLength(m.browserIpAddress) <= 255) &&
+    (m.browserJavaEnabled !== undefined) &&
+    (!pattern2.test(m.browserJavaEnabled)) &&
+    (m.browserJavaEnabled.length * 3 <= 255 || Buffer.byteLength(m.browserJavaEnabled) <= 255) &&
+    (m.browserLanguage !== undefined) &&
+    (!pattern2.test(m.browserLanguage)) &&
+    (m.browserLanguage.length * 3 <= 255 || Buffer.byteLength(m.browserLanguage) <= 255) &&
+    (m.browserScreenHeight !== undefined) &&
+    (!pattern2.test(m.browserScreenHeight)) &&
+    (m.browserScreenHeight.length * 3 <= 255 || Buffer.byteLength(m.browserScreenHeight) <= 255) &&
+    (m.browserScreenWidth !== undefined) &&
+    (!pattern2.test(m.browserScreenWidth)) &&
+    (m.browserScreenWidth.length * 3 <= 255 || Buffer.byteLength(m.browserScreenWidth) <= 255) &&
+    (m.browserTimeZone !== undefined) &&
+    (!pattern2.test(m.browserTimeZone)) &&
+    (m.browserTimeZone.length * 3 <= 255 || Buffer.byteLength(m.browserTimeZone) <= 255) &&
+    (m.browserTimeZoneOffset !== undefined) &&
+    (!pattern2.test(m.browserTimeZoneOffset)) &&
+    (m.browserTimeZoneOffset.length * 3 <= 255 || Buffer.byteLength(m.browserTimeZoneOffset) <= 255) &&
+    (m.browserUserAgent !== undefined) &&
+    (!pattern2.test(m.browserUserAgent)) &&
+    (m.browserUserAgent.length * 3 <= 2048 || Buffer.byteLength(m.browserUserAgent) <= 2048);
+}
+
+function Product(m: any): boolean {
+  return (!(m.category !== undefined) || ((!pattern2.test(m.category)) &&
+    (m.category.length * 3 <= 255 || Buffer.byteLength(m.category) <= 255))) &&
+    (!(m.currency !== undefined) || ((!pattern2.test(m.currency)) &&
+    (m.currency.length * 3 <= 255 || Buffer.byteLength(m.currency) <= 255))) &&
+    (!(m.description !== undefined) || ((!pattern2.test(m.description)) &&
+    (m.description.length * 3 <= 4096 || Buffer.byteLength(m.description) <= 4096))) &&
+    (!(m.id !== undefined) || ((!pattern2.test(m.id)) &&
+    (m.id.length * 3 <= 255 || Buffer.byteLength(m.id) <= 255))) &&
+    (!(m.image !== undefined) || ((!pattern2.test(m.image)) &&
+    (m.image.length * 3 <= 2048 || Buffer.byteLength(m.image) <= 2048))) &&
+    (!(m.name !== undefined) || ((!pattern2.test(m.name)) &&
+    (m.name.length * 3 <= 255 || Buffer.byteLength(m.name) <= 255))) &&
+    (!(m.url !== undefined) || ((!pattern2.test(m.url)) &&
+    (m.url.length * 3 <= 2048 || Buffer.byteLength(m.url) <= 2048))) &&
+    (!(m.netAmount !== undefined) || ((!pattern2.test(m.netAmount)) &&
+    (m.netAmount.length * 3 <= 32 || Buffer.byteLength(m.netAmount) <= 32) &&
+    ((!(true) || ((pattern0.test(m.netAmount)) && !(pattern1.test(m.netAmount))))))) &&
+    (!(m.vatAmount !== undefined) || ((!pattern2.test(m.vatAmount)) &&
+    (m.vatAmount.length * 3 <= 32 || Buffer.byteLength(m.vatAmount) <= 32) &&
+    ((!(true) || ((pattern0.test(m.vatAmount)) && !(pattern1.test(m.vatAmount))))))) &&
+    (!(m.quantity !== undefined) || ((!pattern2.test(m.quantity)) &&
+    (m.quantity.length * 3 <= 32 || Buffer.byteLength(m.quantity) <= 32) &&
+    ((!(true) || ((pattern0.test(m.quantity)) && !(pattern1.test(m.quantity))))))) &&
+    (!(m.taxGroup !== undefined) || ((m.taxGroup <= 9) &&
+    (m.taxGroup >= 1)));
+}
+
+function PaymentRecipient(m: any): boolean {
+  return (!(m.address !== undefined) || ((!pattern2.test(m.address)) &&
+    (m.address.length <= 50))) &&
+    (!(m.city !== undefined) || ((!pattern2.test(m.city)) &&
+    (m.city.length * 3 <= 255 || Buffer.byteLength(m.city) <= 255))) &&
+    (!(m.country !== undefined) || ((!pattern2.test(m.country)) &&
+    (m.country.length * 3 <= 255 || Buffer.byteLength(m.country) <= 255))) &&
+    (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
+    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
+    (pattern9.test(m.email)))) &&
+    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
+    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255))) &&
+    (!(m.firstName !== undefined) || ((!pattern2.test(m.firstName)) &&
+    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255))) &&
+    (!(m.lastName !== undefined) || ((!pattern2.test(m.lastName)) &&
+    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255))) &&
+    (!(m.patronym !== undefined) || ((!pattern2.test(m.patronym)) &&
+    (m.patronym.length * 3 <= 255 || Buffer.byteLength(m.patronym) <= 255))) &&
+    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
+    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
+    (!(m.postalCode !== undefined) || ((!pattern2.test(m.postalCode)) &&
+    (m.postalCode.length * 3 <= 255 || Buffer.byteLength(m.postalCode) <= 255))) &&
+    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
+    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255))) &&
+    (!(m.tin !== undefined) || ((!pattern2.test(m.tin)) &&
+    (m.tin.length * 3 <= 255 || Buffer.byteLength(m.tin) <= 255))) &&
+    (m.paymentMethod !== undefined) &&
+    (RecipientPaymentMethod(m.paymentMethod));
+}
+
+function PayoutOrder(m: any): boolean {
+  return (!(m.callbackUrl !== undefined) || ((!pattern2.test(m.callbackUrl)) &&
+    (m.callbackUrl.length * 3 <= 2048 || Buffer.byteLength(m.callbackUrl) <= 2048) &&
+    ((!(true) || ((pattern4.test(m.callbackUrl)) &&
+    (pattern3.test(m.callbackUrl))))))) &&
+    (m.currency !== "") &&
+    (!pattern2.test(m.currency)) &&
+    (m.currency.length * 3 <= 255 || Buffer.byteLength(m.currency) <= 255) &&
+    (m.description !== "") &&
+    (!pattern2.test(m.description)) &&
+    (m.description.length * 3 <= 4096 || Buffer.byteLength(m.description) <= 4096) &&
+    (m.externalId !== "") &&
+    (!pattern2.test(m.externalId)) &&
+    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255) &&
+    (m.originalAmount !== "") &&
+    (!pattern2.test(m.originalAmount)) &&
+    (m.originalAmount.length * 3 <= 32 || Buffer.byteLength(m.originalAmount) <= 32) &&
+    ((!(true) || ((pattern0.test(m.originalAmount)) && !(pattern1.test(m.originalAmount)))));
+}
+
+function Payer(m: any): boolean {
+  return (m.entityId !== "") &&
+    (!pattern2.test(m.entityId)) &&
+    (m.entityId.length * 3 <= 255 || Buffer.byteLength(m.entityId) <= 255);
+}
+
+function PayoutRecipient(m: any): boolean {
+  return (!(m.card !== undefined) || ((CardRecipient(m.card)))) &&
+    (!(m.cash !== undefined) || ((CashRecipient(m.cash))));
+}
+
+function CustomerIdentity(m: any): boolean {
+  return (((m.authToken !== undefined)) || ((m.rid !== undefined)) || ((m.externalId !== undefined))) &&
+    (!(m.authToken !== undefined) || ((!pattern2.test(m.authToken)) &&
+    (m.authToken.length >= 1) &&
+    (m.authToken.length * 3 <= 8192 || Buffer.byteLength(m.authToken) <= 8192) &&
+    ((!(true) || (pattern10.test(m.authToken)))))) &&
+    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
+    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255) &&
+    (pattern8.test(m.rid)))) &&
+    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
+    (m.externalId.length >= 1) &&
+    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255)));
+}
+
+function Card(m: any): boolean {
+  return (m.cvv !== "") &&
+    (!pattern2.test(m.cvv)) &&
+    (m.cvv.length * 3 <= 255 || Buffer.byteLength(m.cvv) <= 255) &&
+    ((!(true) || (pattern11.test(m.cvv)))) &&
+    (m.expMonth !== 0) &&
+    (m.expMonth <= 12) &&
+    (m.expMonth >= 1) &&
+    (m.expYear !== 0) &&
+    (m.expYear <= 9999) &&
+    (m.expYear >= 1) &&
+    (m.number !== "") &&
+    (!pattern2.test(m.number)) &&
+    (m.number.length * 3 <= 255 || Buffer.byteLength(m.number) <= 255) &&
+    ((!(true) || (pattern12.test(m.number))));
+}
+
+function Token(m: any): boolean {
+  return (m.token !== "") &&
+    (!pattern2.test(m.token)) &&
+    (m.token.length * 3 <= 16384 || Buffer.byteLength(m.token) <= 16384);
+}
+
+function WalletOption(m: any): boolean {
+  return (m.optionId !== "") &&
+    (!pattern2.test(m.optionId)) &&
+    (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255) &&
+    (pattern8.test(m.optionId));
+}
+
+function DecryptedApplePay(m: any): boolean {
+  return (m.applicationPrimaryAccountNumber !== "") &&
+    (!pattern2.test(m.applicationPrimaryAccountNumber)) &&
+    (m.applicationPrimaryAccountNumber.length * 3 <= 255 || Buffer.byteLength(m.applicationPrimaryAccountNumber) <= 255) &&
+    (m.applicationExpirationDate !== "") &&
+    (!pattern2.test(m.applicationExpirationDate)) &&
+    (m.applicationExpirationDate.length * 3 <= 255 || Buffer.byteLength(m.applicationExpirationDate) <= 255) &&
+    (m.onlinePaymentCryptogram !== "") &&
+    (!pattern2.test(m.onlinePaymentCryptogram)) &&
+    (m.onlinePaymentCryptogram.length * 3 <= 1024 || Buffer.byteLength(m.onlinePaymentCryptogram) <= 1024) &&
+    (!(m.currencyCode !== undefined) || ((!pattern2.test(m.currencyCode)) &&
+    (m.currencyCode.length * 3 <= 255 || Buffer.byteLength(m.currencyCode) <= 255))) &&
+    (!(m.deviceManufacturerIdentifier !== undefined) || ((!pattern2.test(m.deviceManufacturerIdentifier)) &&
+    (m.deviceManufacturerIdentifier.length * 3 <= 255 || Buffer.byteLength(m.deviceManufacturerIdentifier) <= 255))) &&
+    (!(m.transactionId !== undefined) || ((!pattern2.test(m.transactionId)) &&
+    (m.transactionId.length * 3 <= 255 || Buffer.byteLength(m.transactionId) <= 255))) &&
+    (!(m.ephemeralPublicKey !== undefined) || ((!pattern2.test(m.ephemeralPublicKey)) &&
+    (m.ephemeralPublicKey.length * 3 <= 1024 || Buffer.byteLength(m.ephemeralPublicKey) <= 1024))) &&
+    (!(m.publicKeyHash !== undefined) || ((!pattern2.test(m.publicKeyHash)) &&
+    (m.publicKeyHash.length * 3 <= 1024 || Buffer.byteLength(m.publicKeyHash) <= 1024))) &&
+    (!(m.eciIndicator !== undefined) || ((!pattern2.test(m.eciIndicator)) &&
+    (m.eciIndicator.length * 3 <= 255 || Buffer.byteLength(m.eciIndicator) <= 255)));
+}
+
+function DecryptedGooglePay(m: any): boolean {
+  return (m.pan !== "") &&
+    (!pattern2.test(m.pan)) &&
+    (m.pan.length * 3 <= 255 || Buffer.byteLength(m.pan) <= 255) &&
+    (m.expMonth !== 0) &&
+    (m.expMonth <= 12) &&
+    (m.expMonth >= 1) &&
+    (m.expYear !== 0) &&
+    (m.expYear <= 9999) &&
+    (m.expYear >= 1) &&
+    (m.cryptogram !== "") &&
+    (!pattern2.test(m.cryptogram)) &&
+    (m.cryptogram.length * 3 <= 1024 || Buffer.byteLength(m.cryptogram) <= 1024) &&
+    (!(m.eciIndicator !== undefined) || ((!pattern2.test(m.eciIndicator)) &&
+    (m.eciIndicator.length * 3 <= 255 || Buffer.byteLength(m.eciIndicator) <= 255))) &&
+    (!(m.authMethod !== undefined) || ((!pattern2.test(m.authMethod)) &&
+    (m.authMethod.length * 3 <= 255 || Buffer.byteLength(m.authMethod) <= 255))) &&
+    (!(m.gatewayMerchantId !== undefined) || ((!pattern2.test(m.gatewayMerchantId)) &&
+    (m.gatewayMerchantId.length * 3 <= 255 || Buffer.byteLength(m.gatewayMerchantId) <= 255))) &&
+    (!(m.messageId !== undefined) || ((!pattern2.test(m.messageId)) &&
+    (m.messageId.length * 3 <= 255 || Buffer.byteLength(m.messageId) <= 255))) &&
+    (!(m.messageExpiration !== undefined) || ((!pattern2.test(m.messageExpiration)) &&
+    (m.messageExpiration.length * 3 <= 255 || Buffer.byteLength(m.messageExpiration) <= 255))) &&
+    (!(m.paymentMethod !== undefined) || ((!pattern2.test(m.paymentMethod)) &&
+    (m.paymentMethod.length * 3 <= 255 || Buffer.byteLength(m.paymentMethod) <= 255))) &&
+    (!(m.protocolVersion !== undefined) || ((!pattern2.test(m.protocolVersion)) &&
+    (m.protocolVersion.length * 3 <= 255 || Buffer.byteLength(m.protocolVersion) <= 255)));
+}
+
+function RecipientPaymentMethod(m: any): boolean {
+  return ((m.type === 0) || (!((m.method.case === "iban")) || (m.type === 1)) &&
+    (!((m.method.case === "ccToken")) || (m.type === 2)) &&
+    (!((m.method.case === "wallet")) || (m.type === 3)) &&
+    (!((m.method.case === "ccNumber")) || (m.type === 4))) &&
+    (m.method.case !== undefined) &&
+    (m.type === 0 || m.type === 1 || m.type === 2 || m.type === 3 || m.type === 4) &&
+    (!(m.method.case === "iban") || ((Iban(m.method.value)))) &&
+    (!(m.method.case === "ccToken") || ((RecipientToken(m.method.value)))) &&
+    (!(m.method.case === "wallet") || ((RecipientWalletOption(m.method.value)))) &&
+    (!(m.method.case === "ccNumber") || ((RecipientCardNumber(m.method.value))));
+}
+
+function CardRecipient(m: any): boolean {
+  return (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
+    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
+    (pattern9.test(m.email)))) &&
+    (m.firstName !== "") &&
+    (!pattern2.test(m.firstName)) &&
+    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255) &&
+    (m.lastName !== "") &&
+    (!pattern2.test(m.lastName)) &&
+    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255) &&
+    (!(m.middleName !== undefined) || ((!pattern2.test(m.middleName)) &&
+    (m.middleName.length * 3 <= 255 || Buffer.byteLength(m.middleName) <= 255))) &&
+    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
+    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
+    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
+    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255) &&
+    (pattern8.test(m.rid)))) &&
+    (!(m.ipn !== undefined) || ((!pattern2.test(m.ipn)) &&
+    (m.ipn.length * 3 <= 255 || Buffer.byteLength(m.ipn) <= 255))) &&
+    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
+    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255))) &&
+    (!(m.cardData !== undefined) || ((CardData(m.cardData))));
+}
+
+function CashRecipient(m: any): boolean {
+  return (!(m.email !== undefined) || ((!pattern2.test(m.email)) &&
+    (m.email.length * 3 <= 255 || Buffer.byteLength(m.email) <= 255) &&
+    (pattern9.test(m.email)))) &&
+    (m.firstName !== "") &&
+    (!pattern2.test(m.firstName)) &&
+    (m.firstName.length * 3 <= 255 || Buffer.byteLength(m.firstName) <= 255) &&
+    (m.lastName !== "") &&
+    (!pattern2.test(m.lastName)) &&
+    (m.lastName.length * 3 <= 255 || Buffer.byteLength(m.lastName) <= 255) &&
+    (!(m.middleName !== undefined) || ((!pattern2.test(m.middleName)) &&
+    (m.middleName.length * 3 <= 255 || Buffer.byteLength(m.middleName) <= 255))) &&
+    (!(m.phone !== undefined) || ((!pattern2.test(m.phone)) &&
+    (m.phone.length * 3 <= 255 || Buffer.byteLength(m.phone) <= 255))) &&
+    (!(m.rid !== undefined) || ((!pattern2.test(m.rid)) &&
+    (m.rid.length * 3 <= 255 || Buffer.byteLength(m.rid) <= 255) &&
+    (pattern8.test(m.rid)))) &&
+    (!(m.ipn !== undefined) || ((!pattern2.test(m.ipn)) &&
+    (m.ipn.length * 3 <= 255 || Buffer.byteLength(m.ipn) <= 255))) &&
+    (!(m.externalId !== undefined) || ((!pattern2.test(m.externalId)) &&
+    (m.externalId.length * 3 <= 255 || Buffer.byteLength(m.externalId) <= 255)));
+}
+
+function Iban(m: any): boolean {
+  return (m.iban !== "") &&
+    (!pattern2.test(m.iban)) &&
+    (m.iban.length * 3 <= 255 || Buffer.byteLength(m.iban) <= 255);
+}
+
+function RecipientToken(m: any): boolean {
+  return (m.token !== "") &&
+    (!pattern2.test(m.token)) &&
+    (m.token.length * 3 <= 4096 || Buffer.byteLength(m.token) <= 4096);
+}
+
+function RecipientWalletOption(m: any): boolean {
+  return (m.optionId !== "") &&
+    (!pattern2.test(m.optionId)) &&
+    (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255) &&
+    (pattern8.test(m.optionId));
+}
+
+function RecipientCardNumber(m: any): boolean {
+  return (m.number !== "") &&
+    (!pattern2.test(m.number)) &&
+    (m.number.length * 3 <= 255 || Buffer.byteLength(m.number) <= 255) &&
+    ((!(true) || (pattern12.test(m.number))));
+}
+
+function CardData(m: any): boolean {
+  return (((m.number !== undefined)) || ((m.token !== undefined))) &&
+    (!(((m.number !== undefined)) &&
+    ((m.token !== undefined)))) &&
+    (!(m.number !== undefined) || ((!pattern2.test(m.number)) &&
+    (m.number.length * 3 <= 255 || Buffer.byteLength(m.number) <= 255) &&
+    ((!(true) || (pattern12.test(m.number)))))) &&
+    (!(m.token !== undefined) || ((!pattern2.test(m.token)) &&
+    (m.token.length >= 1) &&
+    (m.token.length * 3 <= 4096 || Buffer.byteLength(m.token) <= 4096))) &&
+    (!(m.optionId !== undefined) || ((!pattern2.test(m.optionId)) &&
+    (m.optionId.length * 3 <= 255 || Buffer.byteLength(m.optionId) <= 255)));
 }
