@@ -1,12 +1,11 @@
 /**
  * What one call shows about the service's health:
  * - `answered`: the service works, whatever it answered (an error, Too Many Requests);
- * - `failed`: unreachable, the connection lost, 5xx without an error code of the service, or an
- *   answer that was not understood;
- * - `timeout`: no answer in time;
+ * - `failed`: unreachable, the connection lost, no answer in time, 5xx without an error code of the
+ *   service, or an answer that was not understood;
  * - `nothing`: the gateway or the caller ended the call.
  */
-export type Verdict = "answered" | "failed" | "timeout" | "nothing";
+export type Verdict = "answered" | "failed" | "nothing";
 
 /** Opens after so many failures without an answer in between. */
 const maxFailures = 5;
@@ -34,7 +33,7 @@ export function createBreaker(onState: (state: "closed" | "open") => void) {
         if (isProbe) probing = false;
         const wasOpen = isOpen();
         if (verdict === "answered") failures = 0;
-        else if (verdict !== "nothing") failures++;
+        else if (verdict === "failed") failures++;
         if (isOpen() !== wasOpen) onState(wasOpen ? "closed" : "open");
       };
     },
