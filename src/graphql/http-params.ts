@@ -34,11 +34,19 @@ export async function paramsOf(
   const { method, url = "", headers } = request;
   if (!isUtf8Address(url)) throw new RequestError("the address must be percent-encoded UTF-8");
   const search = new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length));
+  const maxBytes = limits.messageBytes;
+  /** Receives a body that is not at hand, to be decoded in a turn of the event loop. */
+  const receive = async () => {
+    const received = await receiveWhole(body, { maxBytes, slot }, () => {
+      const message = `the body must not exceed ${maxBytes} bytes`;
+      return new RequestError(message, "BAD_REQUEST", { status: 413 });
+    });
+    await intake.turn(request.socket);
+    return received;
+  };
   if (method === "POST") refuseOtherBodies(headers);
   const sent =
-    method === "POST"
-      ? ofBody(body.atHand(limits.messageBytes) ?? (await receive(request, body, slot, intake)))
-      : ofSearch(search);
+    method === "POST" ? ofBody(body.atHand(maxBytes) ?? (await receive())) : ofSearch(search);
   const { documentId = null, ...params } = sent;
   const named = { ...params, documentId: documentId ?? search.get("documentId") };
   return checked({ ...params, query: documentOf(named) ?? params.query });
@@ -50,30 +58,16 @@ export async function paramsOf(
  */
 function refuseOtherBodies(headers: IncomingHttpHeaders): void {
   if (!jsonType.test(headers["content-type"] ?? "")) {
-    throw unsupported("the body must be application/json");
+    throw new RequestError("the body must be application/json", ...unsupported);
   }
   if (!/^(?:identity)?$/i.test(headers["content-encoding"] ?? "")) {
-    throw unsupported("the body must not be compressed: send it without content-encoding");
+    const message = "the body must not be compressed: send it without content-encoding";
+    throw new RequestError(message, ...unsupported);
   }
 }
 
+const unsupported = ["UNSUPPORTED_MEDIA_TYPE", { status: 415 }] as const;
 const jsonType = /^application\/json *(?:;|$)/i;
-
-/** Receives a body that is not at hand, to be decoded in a turn of the event loop. */
-async function receive(
-  { socket }: IncomingMessage,
-  body: Body,
-  slot: Slot,
-  intake: Edge["intake"],
-): Promise<Buffer> {
-  const maxBytes = limits.messageBytes;
-  const received = await receiveWhole(body, { maxBytes, slot }, () => {
-    const message = `the body must not exceed ${maxBytes} bytes`;
-    return new RequestError(message, "BAD_REQUEST", { status: 413 });
-  });
-  await intake.turn(socket);
-  return received;
-}
 
 function ofBody(bytes: Buffer): Sent {
   // UTF-8 has the bytes of JSON's own characters nowhere else.
@@ -126,8 +120,4 @@ function checked({ query, variables, operationName, extensions, ...others }: Sen
 
 function isObject(value: unknown): value is Sent {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function unsupported(message: string): RequestError {
-  return new RequestError(message, "UNSUPPORTED_MEDIA_TYPE", { status: 415 });
 }
