@@ -94,8 +94,9 @@ function rootFieldsOf(document: DocumentNode, operation: OperationDefinitionNode
     return 0;
   };
   measureOf(document, note)(operation.selectionSet, "");
-  const asked = [...fields.values()].filter((name) => name !== "__typename");
-  return asked.length > 0 ? asked : ["__typename"];
+  const all = [...fields.values()];
+  const asked = all.filter((name) => name !== "__typename");
+  return asked.length > 0 ? asked : all;
 }
 
 /**
