@@ -10,8 +10,6 @@ export interface ConnectionsOptions {
   readonly timeoutMs: number;
   /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
   readonly tls?: Partial<buildConnector.BuildOptions>;
-  /** Milliseconds on a clock that never goes back. */
-  readonly now: () => number;
 }
 
 /**
@@ -20,13 +18,15 @@ export interface ConnectionsOptions {
  * no request is in flight: they would become the answer to the next request.
  */
 export function createConnections(options: ConnectionsOptions) {
-  const { now } = options;
   let pool = createPool(options);
   let apartUntil = -Infinity;
   return {
     dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
       // `reset` closes the connection after its answer, so late bytes reach no other request.
-      return pool.dispatch(now() < apartUntil ? { ...request, reset: true } : request, handler);
+      return pool.dispatch(
+        performance.now() < apartUntil ? { ...request, reset: true } : request,
+        handler,
+      );
     },
     /**
      * Reports that an answer belonged to another request: replaces all connections, and for 10
@@ -34,7 +34,7 @@ export function createConnections(options: ConnectionsOptions) {
      * the answer, no other request has been written to the answer's connection.
      */
     onMixUp(): void {
-      apartUntil = now() + apartMs;
+      apartUntil = performance.now() + apartMs;
       // Bytes that would answer the next request may be waiting on any idle connection. Requests in
       // flight finish.
       pool.close().catch(() => {});

@@ -20,9 +20,9 @@ import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { account, bucket, timeoutMs, report = noReport, tracing = noTracing } = options;
   const { name } = account;
-  const { now = () => performance.now(), random = Math.random } = options;
+  const { random = Math.random } = options;
   const { origin } = new URL(account.url);
-  const { connections = createConnections({ origin, timeoutMs, now }) } = options;
+  const { connections = createConnections({ origin, timeoutMs }) } = options;
   const breakerOf = (calls: "money" | "other") =>
     createBreaker((state) => report("breaker", { account: name, calls, state }));
   // Failing reads never block a payment.

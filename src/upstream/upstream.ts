@@ -34,8 +34,6 @@ export interface UpstreamOptions {
   readonly budget?: Pick<MemoryBudget, "open">;
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
-  /** Milliseconds on a clock that never goes back. Default: Node's. */
-  readonly now?: () => number;
   /** 0 to 1, for the jitter of pauses. Default: Math.random. */
   readonly random?: () => number;
 }

@@ -27,8 +27,8 @@ test("an answer with another external_id is discarded, and connections are not r
     request.socket.write(repeated + paid(idIn(request)));
   });
   t.after(() => server.close());
+  t.mock.method(performance, "now", () => nowMs);
   const { upstream } = rig(t, server.url, {
-    now: () => nowMs,
     report: reportTo({
       mixUp: ({ endpoint }) => void mixUps.push(endpoint),
       upstreamCall: ({ fault }) => void faults.push(fault),

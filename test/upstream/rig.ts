@@ -108,7 +108,6 @@ function connectionsWith(url: string, tls: RigOptions["tls"], timeoutMs = 10_000
   return createConnections({
     origin,
     timeoutMs,
-    now: () => performance.now(),
     ...(tls && { tls }),
   });
 }
