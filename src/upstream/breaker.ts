@@ -1,11 +1,12 @@
 /**
  * What one call shows about the service's health:
  * - `answered`: the service works, whatever it answered (an error, Too Many Requests);
- * - `failed`: unreachable, the connection lost, no answer in time, 5xx without an error code of the
- *   service, or an answer that was not understood;
+ * - `failed`: unreachable, the connection lost, 5xx without an error code of the service, or an
+ *   answer that was not understood;
+ * - `timeout`: no answer in time;
  * - `nothing`: the gateway or the caller ended the call.
  */
-export type Verdict = "answered" | "failed" | "nothing";
+export type Verdict = "answered" | "failed" | "timeout" | "nothing";
 
 /** Opens after so many failures without an answer in between. */
 const maxFailures = 5;
@@ -33,7 +34,7 @@ export function createBreaker(onState: (state: "closed" | "open") => void) {
         if (isProbe) probing = false;
         const wasOpen = isOpen();
         if (verdict === "answered") failures = 0;
-        else if (verdict === "failed") failures++;
+        else if (verdict !== "nothing") failures++;
         if (isOpen() !== wasOpen) onState(wasOpen ? "closed" : "open");
       };
     },

@@ -48,7 +48,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
    * sent again at most twice, after a pause with jitter.
    */
   async function send(call: RestCall<unknown>, sending: SendOptions): Promise<unknown> {
-    if (closing.signal.aborted) throw unavailable("the gateway is shutting down");
+    if (closing.signal.aborted) throw unavailable("the gateway is shutting down", undefined);
     const { signal } = sending;
     let failed: GatewayError | undefined;
     let leftMs = timeoutMs;
@@ -102,7 +102,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const headers = call.body === undefined ? bodiless : withBody;
 
     // Checked before the wait for a token too: an open breaker makes that wait useless.
-    if (breaker.refuses()) return refusedByBreaker();
+    if (breaker.refuses()) return notSent(refusedByBreaker());
     const askedAt = performance.now();
     let permit: Permit;
     try {
@@ -115,7 +115,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const judge = breaker.enter();
     if (!judge) {
       permit.release();
-      return refusedByBreaker();
+      return notSent(refusedByBreaker());
     }
 
     const startedAt = performance.now();
@@ -244,8 +244,8 @@ function errorTypeOf(answer: HttpResponse | ExchangeFailure, failure: Failure | 
   return failure?.verdict === "failed" ? "answer" : undefined;
 }
 
-function refusedByBreaker() {
-  return notSent(unavailable("the payments service keeps failing: the call was not sent"));
+function refusedByBreaker(): GatewayError {
+  return unavailable("the payments service keeps failing: the call was not sent", undefined);
 }
 
 /** Settles the permit of a request that was sent, by the head of its own answer if there is one. */

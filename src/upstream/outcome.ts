@@ -25,9 +25,13 @@ export function outcomeUnknown(
 export const unavailableRetryMs = 1_000;
 
 /** The error if the service cannot be reached or understood, and no money moved. */
-export function unavailable(message: string, cause?: unknown): GatewayError {
-  const told = { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs: unavailableRetryMs };
-  return new GatewayError("UNAVAILABLE", message, { ...told, cause });
+export function unavailable(
+  message: string,
+  cause: unknown,
+  retryAfterMs = unavailableRetryMs,
+): GatewayError {
+  const details = { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs, cause };
+  return new GatewayError("UNAVAILABLE", message, details);
 }
 
 /** How an attempt to make a call ended without a result. */
@@ -62,11 +66,23 @@ export function failureOf(
   };
 }
 
-export function verdictOf({ failure }: ExchangeFailure, lastedMs: number): Verdict {
-  // A caller with a short deadline must not open the breaker for others.
-  if (failure === "kept" || (failure === "caller" && lastedMs < slowMs)) return "nothing";
-  return failure === "tooLarge" ? "answered" : "failed";
+export function verdictOf({ failure, cause }: ExchangeFailure, lastedMs: number): Verdict {
+  switch (failure) {
+    case "kept":
+      return "nothing";
+    case "caller":
+      // A caller with a short deadline must not open the breaker for others.
+      return lastedMs >= slowMs ? "timeout" : "nothing";
+    case "timeout":
+      return "timeout";
+    case "tooLarge":
+      return "answered";
+    case "connection":
+      return timeouts.has((cause as NodeJS.ErrnoException)?.code) ? "timeout" : "failed";
+  }
 }
+
+const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);
 
 /** A caller that leaves after this long counts as an upstream time-out. */
 const slowMs = 5_000;
