@@ -120,7 +120,7 @@ function Health({ health, isOld }: UpstreamStatus & { readonly isOld: boolean })
   return <span class={`chip ${tone}`}>{text}</span>;
 }
 
-const breakerWords = { closed: "calls go through", halfOpen: "being tried", open: "failing fast" };
+const breakerWords = { closed: "calls go through", open: "failing fast" };
 
 function Upstream({ minute, history, breakers }: UpstreamStatus) {
   const slowest = Math.max(...history.map(({ p95Ms }) => p95Ms ?? 0), 0);

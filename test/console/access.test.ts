@@ -45,7 +45,7 @@ before(async () => {
     for (const account of accounts) {
       const of = { path: `${account}/payments`, password: `password-of-${account}` };
       await sendCallback(gateway, paymentTold(`order-of-${account}`), of);
-      await sendCallback(gateway, { nobody: account }, of);
+      await sendCallback(gateway, { description: account }, of);
     }
   }
 });
@@ -326,7 +326,7 @@ describe("signing in", { skip: withoutChromium }, () => {
     assert.equal(await rowsOf(page, "order-of-shop").count(), 0);
     const letter = page.locator("#letters .card");
     await letter.getByRole("button", { name: "Show body" }).click();
-    await letter.getByText('"nobody": "market"').waitFor();
+    await letter.getByText('"description": "market"').waitFor();
     await page.goto(`${open.adminUrl}/#/nobody/payments/order-of-shop`);
     await page.getByText("The account nobody is unknown or not yours.").waitFor();
   });
