@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { SharedCalls } from "../collections/shared-calls.ts";
+import { ByAge } from "../collections/by-age.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import { errorOfAbort, GatewayError, unlessAborted } from "../errors.ts";
+import { type ErrorCode, errorOfAbort, GatewayError, unlessAborted } from "../errors.ts";
 import type { Permit } from "../ratelimit/bucket.ts";
 import { noReport } from "../report.ts";
 import type { Attributes } from "../telemetry/tracing/attributes.ts";
@@ -37,7 +37,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   };
   const { withBody, bodiless, secrets } = merchantHeaders(account.login, account.password.reveal());
   const underWay = new UnderWay<Promise<unknown>>();
-  const reads = new SharedCalls<{ readonly answer: Promise<unknown> }>();
+  /** Those that are sent, by what is asked. */
+  const reads = new ByAge<Promise<unknown>>();
   let retriesLeft = maxRetriesLeft;
   let credentialsAccepted: boolean | undefined;
   const closing = new AbortController();
@@ -75,16 +76,29 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   /**
    * Identical reads of one caller in flight share their requests and one result, which callers must
-   * not change. Each caller stops waiting by its own signal, and all of them end the read.
+   * not change. When the one that is sent ends because of its own caller, the others go on without it.
    */
-  async function share(call: RestCall<unknown>, { caller, signal }: SendOptions): Promise<unknown> {
+  async function share(call: RestCall<unknown>, sending: SendOptions): Promise<unknown> {
+    const { caller, signal } = sending;
     if (signal.aborted) throw errorOfAbort(signal);
     // The key names the caller, so that no caller waits for another caller's turn.
     const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
-    const { answer } = reads.join(JSON.stringify(parts), signal, (shared) => ({
-      answer: send(call, { caller, signal: shared }),
-    }));
-    return unlessAborted(answer, signal, () => errorOfAbort(signal));
+    const key = JSON.stringify(parts);
+    const sent = reads.get(key);
+    if (!sent) {
+      const answer = send(call, sending);
+      reads.set(key, answer);
+      const over = () => void (reads.get(key) === answer && reads.delete(key));
+      answer.then(over, over);
+      return answer;
+    }
+    try {
+      return await unlessAborted(sent, signal, () => errorOfAbort(signal));
+    } catch (error) {
+      if (signal.aborted || !(error instanceof GatewayError) || !ofCaller.has(error.code))
+        throw error;
+      return share(call, sending);
+    }
   }
 
   /**
@@ -231,6 +245,13 @@ const maxRetries = 2;
 const [retriesPerRead, maxRetriesLeft] = [0.1, 10];
 /** The longest first pause, in milliseconds; the second one is twice as long. */
 const firstPauseMs = 100;
+
+/** How a read ends whose caller left, or would not have waited for its turn. */
+const ofCaller: ReadonlySet<ErrorCode> = new Set([
+  "CANCELLED",
+  "DEADLINE_EXCEEDED",
+  "RESOURCE_EXHAUSTED",
+]);
 
 /** The outcome of a call that breaker or bucket refused. */
 function notSent(error: GatewayError) {

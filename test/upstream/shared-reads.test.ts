@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { GatewayError } from "../../src/errors.ts";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
@@ -67,18 +68,36 @@ test("each caller takes its own token: reads of two callers are not shared", asy
   assert.equal(taken.at(-1)?.caller, callers[1]);
 });
 
-test("a caller that leaves or times out does not end a shared read for the others", async (t) => {
+test("a caller that leaves a shared read does not end it for the others", async (t) => {
   const { upstream, server } = await serverRig(t, () => {});
-  const impatient = new AbortController();
-  const left = failureOf(getPayout(upstream, { signal: impatient.signal }));
-  const late = failureOf(getPayout(upstream, { signal: AbortSignal.timeout(20) }));
-  const stays = getPayout(upstream);
-  const { socket } = await server.request(0);
-  impatient.abort();
-  assert.equal((await left).code, "CANCELLED");
-  assert.equal((await late).code, "DEADLINE_EXCEEDED");
-  socket.write(payout);
-  assert.equal((await stays).status, "done");
+  const [first, impatient] = [new AbortController(), new AbortController()];
+  const [left, late] = [first, impatient].map(({ signal }) =>
+    failureOf(getPayout(upstream, { signal })),
+  );
+  const stays = [getPayout(upstream), getPayout(upstream)];
+  await server.request(0);
+  impatient.abort(new DOMException("late", "TimeoutError"));
+  assert.equal((await late)?.code, "DEADLINE_EXCEEDED");
+  assert.equal(server.requests.length, 1);
+  first.abort();
+  assert.equal((await left)?.code, "CANCELLED");
+  // It was sent for the first one: those that stay send another one, together.
+  (await server.request(1)).socket.write(payout);
+  for (const { status } of await Promise.all(stays)) assert.equal(status, "done");
+  assert.equal(server.requests.length, 2);
+});
+
+test("a read that is refused because of its caller's deadline is not refused for the others", async (t) => {
+  let takes = 0;
+  const { upstream, server } = await serverRig(t, payout, {
+    take: async () => {
+      if (takes++ === 0) throw new GatewayError("RESOURCE_EXHAUSTED", "its deadline comes first");
+    },
+  });
+  const hurried = failureOf(getPayout(upstream));
+  const patientOne = getPayout(upstream);
+  assert.equal((await hurried).code, "RESOURCE_EXHAUSTED");
+  assert.equal((await patientOne).status, "done");
   assert.equal(server.requests.length, 1);
 });
 
