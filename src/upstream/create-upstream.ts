@@ -76,7 +76,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   /**
    * Identical reads of one caller in flight share their requests and one result, which callers must
-   * not change. When the one that is sent ends because of its own caller, the others go on without it.
+   * not change. When the caller leaves for whom it was sent, the others have it sent anew: a signal
+   * for all of them, as `SharedCalls` has, would cost each read a tenth more.
    */
   async function share(call: RestCall<unknown>, sending: SendOptions): Promise<unknown> {
     const { caller, signal } = sending;
@@ -86,7 +87,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const key = JSON.stringify(parts);
     const sent = reads.get(key);
     if (!sent) {
-      const answer = send(call, sending);
+      // Whether its turn comes in time is the same for all of them: by `maxWaitMs`, not by a deadline.
+      const answer = send(call, { caller, signal });
       reads.set(key, answer);
       const over = () => void (reads.get(key) === answer && reads.delete(key));
       answer.then(over, over);
@@ -95,7 +97,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     try {
       return await unlessAborted(sent, signal, () => errorOfAbort(signal));
     } catch (error) {
-      if (signal.aborted || !(error instanceof GatewayError) || !ofCaller.has(error.code))
+      if (signal.aborted || !(error instanceof GatewayError) || !leftBy.has(error.code))
         throw error;
       return share(call, sending);
     }
@@ -246,12 +248,8 @@ const [retriesPerRead, maxRetriesLeft] = [0.1, 10];
 /** The longest first pause, in milliseconds; the second one is twice as long. */
 const firstPauseMs = 100;
 
-/** How a read ends whose caller left, or would not have waited for its turn. */
-const ofCaller: ReadonlySet<ErrorCode> = new Set([
-  "CANCELLED",
-  "DEADLINE_EXCEEDED",
-  "RESOURCE_EXHAUSTED",
-]);
+/** How a read ends whose caller left. */
+const leftBy: ReadonlySet<ErrorCode> = new Set(["CANCELLED", "DEADLINE_EXCEEDED"]);
 
 /** The outcome of a call that breaker or bucket refused. */
 function notSent(error: GatewayError) {

@@ -87,18 +87,19 @@ test("a caller that leaves a shared read does not end it for the others", async 
   assert.equal(server.requests.length, 2);
 });
 
-test("a read that is refused because of its caller's deadline is not refused for the others", async (t) => {
-  let takes = 0;
-  const { upstream, server } = await serverRig(t, payout, {
-    take: async () => {
-      if (takes++ === 0) throw new GatewayError("RESOURCE_EXHAUSTED", "its deadline comes first");
+test("a refusal by the rate limit is that of all who share the read", async (t) => {
+  const taken: unknown[] = [];
+  const { upstream } = await serverRig(t, payout, {
+    take: async ({ deadlineMs }) => {
+      taken.push(deadlineMs);
+      throw new GatewayError("RESOURCE_EXHAUSTED", "later");
     },
   });
-  const hurried = failureOf(getPayout(upstream));
-  const patientOne = getPayout(upstream);
-  assert.equal((await hurried).code, "RESOURCE_EXHAUSTED");
-  assert.equal((await patientOne).status, "done");
-  assert.equal(server.requests.length, 1);
+  const reads = [Date.now() + 1_000, undefined, undefined].map((deadlineMs) =>
+    failureOf(getPayout(upstream, { ...patient, deadlineMs })),
+  );
+  for (const error of await Promise.all(reads)) assert.equal(error.code, "RESOURCE_EXHAUSTED");
+  assert.deepEqual(taken, [undefined], "the first one's deadline is not that of the others");
 });
 
 test("when all callers have left, the socket closes, and a later caller gets a new request", async (t) => {
