@@ -58,8 +58,12 @@ export function placesOf({ rpcUrl, adminUrl, sandboxUrl = "" }: Addresses): Reco
 
 /** The text of a page with the addresses of this gateway in place of those that it shows. */
 export function filledIn(text: string, gateway: Addresses): string {
-  const addresses = [gateway.publicUrl, gateway.rpcUrl, gateway.adminUrl];
-  return addresses
-    .reduce((all, url, nth) => all.replaceAll(`http://127.0.0.1:400${nth}`, url), text)
-    .replaceAll("http://127.0.0.1:4010", gateway.sandboxUrl ?? "");
+  const urls: Record<string, string> = {
+    4000: gateway.publicUrl,
+    4001: gateway.rpcUrl,
+    4002: gateway.adminUrl,
+    4010: gateway.sandboxUrl ?? "",
+  };
+  // In one pass: a port that the system picked may begin as one of these does (40012).
+  return text.replace(/http:\/\/127\.0\.0\.1:(40[01][0-2])\b/g, (url, port) => urls[port] ?? url);
 }
