@@ -196,7 +196,7 @@ export class LedgerAccount {
     const events = change.events.map(({ topic, event }): NewEvent => {
       rememberTrace(event, trace);
       const added = { topic, bytes: writeEvent(this.keyring?.events, event, trace) };
-      this.#underWay.set(added.bytes, event);
+      if (this.#watching) this.#underWay.set(added.bytes, event);
       return added;
     });
     const records = change.drafts.map((draft): RecordChange => {

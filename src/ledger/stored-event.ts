@@ -22,7 +22,7 @@ export function writeEvent(seal: Seal | undefined, event: Event, traceparent?: s
     : Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   if (!secrets || !seal) return open;
   const sealed = seal.close(toBinary(EventSchema, secrets), open);
-  return joined([field(sealedField).bytes(sealed).finish(), open]);
+  return joined([field(sealedField).uint32(sealed.length).finish(), sealed, open]);
 }
 
 /** @returns `locked` if its secret fields could not be decrypted, and are absent */

@@ -141,8 +141,10 @@ export class Body {
     if (this.#isRead) {
       return this.#ended === "whole" && this.#buffer.size <= maxBytes ? this.#take() : undefined;
     }
-    const { complete, destroyed, readableLength } = this.#source as IncomingMessage;
-    if (!complete || destroyed || readableLength > maxBytes) return undefined;
+    const { complete, destroyed, readableLength, headers } = this.#source as IncomingMessage;
+    // Node says that a body is complete in a later turn than the one in which it hands it over.
+    const isWhole = complete || readableLength === Number(headers["content-length"]);
+    if (!isWhole || destroyed || readableLength > maxBytes) return undefined;
     this.#isRead = true;
     return this.#source.read() ?? Buffer.alloc(0);
   }

@@ -184,21 +184,32 @@ export function filledIn(
   nowMs: number,
   instant?: number,
 ) {
-  // Split, not replaced by a pattern: to compile one for each token takes a seventh of a call.
-  const [head = "", ...rest] = text.split(`${token}:`);
-  if (rest.length === 0) return text;
-  const parts = [head];
-  for (const part of rest) {
-    const [name = ""] = leadingName.exec(part) ?? [];
+  const start = `${token}:`;
+  const parts: string[] = [];
+  let from = 0;
+  for (let at = text.indexOf(start); at >= 0; at = text.indexOf(start, from)) {
+    parts.push(text.slice(from, at));
+    from = at + start.length;
+    let end = from;
+    while (isOfName(text.charCodeAt(end))) end += 1;
+    const name = text.slice(from, end);
     const value = name === "now" ? nowMs : name === "instant" ? instant : places[Number(name)];
-    if (name === "" || value === undefined) parts.push(token, ":", part);
-    else parts.push(String(value), part.slice(name.length));
+    if (name === "" || value === undefined) parts.push(start);
+    else {
+      parts.push(String(value));
+      from = end;
+    }
   }
+  if (parts.length === 0) return text;
+  parts.push(text.slice(from));
   // Joined, not added up: a text that is made of pieces keeps the whole texts that they are of.
   return parts.join("");
 }
 
-const leadingName = /^[0-9a-z]+/;
+/** Digits and small letters. */
+function isOfName(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || (code >= 0x61 && code <= 0x7a);
+}
 
 /** The members that each index has in a range, as one list. */
 export function merged(found: Scored[], { limit, newestFirst }: RangeOptions): Scored[] {

@@ -296,8 +296,8 @@ describe("the callback receiver", () => {
   });
 
   it("answers 503 with Retry-After to a body that the budget of memory has no room for", async () => {
-    await using receiver = await startReceiver({ maxBytes: 1_000 });
-    const { status, headers } = await receiver.send(signed(success.padEnd(2_000, " ")));
+    await using receiver = await startReceiver({ maxBytes: 100_000 });
+    const { status, headers } = await receiver.send(signed(success.padEnd(200_000, " ")));
     assert.deepEqual([status, headers["retry-after"]], [503, "5"]);
     assert.equal(receiver.verdicts[0]?.verdict, "overloaded");
     assert.deepEqual(await history(receiver.log), []);
