@@ -43,7 +43,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   ],
   ratelimit: ["redis/"],
   stores: ["redis/"],
-  ledger: ["stores/", "redis/"],
+  ledger: ["stores/", "redis/", "net/spread-over-turns.ts"],
   reconcile: ["ledger/", "upstream/", "ratelimit/", "net/timer.ts"],
   callbacks: ["wire/", "ledger/", "net/"],
   live: [],

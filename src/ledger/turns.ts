@@ -1,4 +1,5 @@
 import { Deque } from "../collections/deque.ts";
+import { spreadOverTurns } from "../net/spread-over-turns.ts";
 
 /**
  * Shares the event loop between readers of stored events and all other work. Stored events are
@@ -12,24 +13,9 @@ export const eventsPerTurn = 32;
 export const pagesAtOnce = 4;
 
 export function createTurns() {
-  const readers = new Deque<() => void>();
+  const inTurn = spreadOverTurns(eventsPerTurn);
   const pages = new Deque<() => void>();
-  let left = eventsPerTurn;
   let reading = 0;
-  let scheduled = false;
-
-  function turn(): void {
-    scheduled = false;
-    left = eventsPerTurn;
-    for (; left > 0 && readers.length > 0; left -= 1) readers.shift()?.();
-    if (readers.length > 0) schedule();
-  }
-
-  function schedule(): void {
-    if (scheduled) return;
-    scheduled = true;
-    setImmediate(turn);
-  }
 
   /** Starts the next page in a turn of its own: by then the last one is decoded. */
   function nextPage(): void {
@@ -38,15 +24,8 @@ export function createTurns() {
   }
 
   return {
-    /** Undefined if the reader may continue at once, else a promise that resolves at its turn. */
-    take(): Promise<void> | undefined {
-      schedule();
-      if (left > 0) {
-        left -= 1;
-        return undefined;
-      }
-      return new Promise((resolve) => readers.push(resolve));
-    },
+    /** Resolves when a reader may have its next event. */
+    take: () => new Promise<void>(inTurn),
     /** Reads a page as soon as fewer than `pagesAtOnce` others are being read. */
     async page<T>(read: () => Promise<T>): Promise<T> {
       if (reading >= pagesAtOnce) await new Promise<void>((resolve) => pages.push(resolve));

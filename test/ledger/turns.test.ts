@@ -27,13 +27,16 @@ test("concurrent readers take turns and get at most `eventsPerTurn` events a tur
   for (const name of [1, 2, 3]) assert.ok(first.includes(name), `order: ${taken}`);
 });
 
-test("a single reader continues at once until the events of the turn are used up", async () => {
+test("a single reader continues in the same turn until its events are used up", async () => {
   const turns = createTurns();
-  for (let n = 0; n < eventsPerTurn; n += 1) assert.equal(turns.take(), undefined);
-  const next = turns.take();
-  assert.ok(next);
-  await next;
-  assert.equal(turns.take(), undefined);
+  let isOver = false;
+  setImmediate(() => {
+    isOver = true;
+  });
+  for (let n = 0; n < eventsPerTurn; n += 1) await turns.take();
+  assert.equal(isOver, false);
+  await turns.take();
+  assert.equal(isOver, true);
 });
 
 test("at most `pagesAtOnce` pages are read at a time, and a failed page frees its slot", async () => {
