@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
-import { causeOf } from "../ledger/cause-of.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
@@ -79,7 +78,7 @@ export function createCallbackHandler(
       if (status !== undefined && status >= 500) span.fail(`${status}`);
       // Look up the cause only after the service has its response.
       if (traceparent && route && told.externalId !== undefined) {
-        span.link(await causeOf(ledger, route.account, route.kind, told.externalId));
+        span.link(await ledger.causeOf(route.account, route.kind, told.externalId));
       }
       span.end();
     });

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { errorOfAbort, GatewayError } from "../errors.ts";
-import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome, type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import { noReport } from "../report.ts";
@@ -62,6 +62,7 @@ import {
   recordIn,
   recordKey,
 } from "./record.ts";
+import { traceOf } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
@@ -167,6 +168,24 @@ export class Ledger {
     // A reader cannot resume from an event that is no longer kept.
     const cursor = last >= bounds.floor ? last : bounds.tail;
     return { ...factsOf(known), operations, cursor };
+  }
+
+  /**
+   * The `traceparent` of the call that caused an event or callback of a payment or payout, if calls are
+   * traced: of one that is open, or of the newest answer in the log. Never rejects.
+   */
+  async causeOf(account: string, kind: Kind, externalId: string): Promise<string | undefined> {
+    const isTraced = (trace: string | undefined) => trace !== undefined;
+    try {
+      const { intents } = await this.known(account, kind, externalId);
+      const open = intents.map(({ trace }) => trace).findLast(isTraced);
+      if (open !== undefined) return open;
+      const events = await this.history(account, kind, externalId, 20);
+      const answers = events.filter(({ source }) => source === EventSource.RESPONSE);
+      return answers.map(traceOf).findLast(isTraced);
+    } catch {
+      return undefined;
+    }
   }
 
   /**
@@ -359,28 +378,13 @@ export class Ledger {
   }
 
   /**
-   * For metrics: counts over at most 1,000 intents of an account, and when the oldest of unknown
-   * outcome began, in milliseconds since the epoch.
+   * Calls of unknown or pending outcome, for operators and metrics: those that were given up come first, then
+   * the unknown ones, then the pending ones; each oldest first. Only 1,000 are considered, those first
+   * that were given up, or are due, longest ago, the pending ones last.
    */
-  async stats(account: string) {
-    const { calls: all } = await this.#callsIn(account, [dueIndex], { limit: maxInspected });
-    const unknown = all.filter((intent) => isUnknown(intent, this.nowMs(account)));
-    const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
-    return {
-      unknown: unknown.length,
-      pending: all.filter(({ state }) => state === "pending").length,
-      ...(unknown.length > 0 && { oldestUnknownMs: oldest }),
-    };
-  }
-
-  /**
-   * Calls of unknown or pending outcome, for operators: those that were given up come first, then
-   * the unknown ones, then the pending ones; each oldest first. Only 2,000 are considered, those first
-   * that were given up, or are due, longest ago.
-   */
-  async unsettled(account: string, limit: number) {
+  async unsettled(account: string, limit = Infinity) {
     const indexes = [givenUpIndex, dueIndex];
-    const { calls } = await this.#callsIn(account, indexes, { limit: 2 * maxInspected });
+    const { calls } = await this.#callsIn(account, indexes, { limit: maxInspected });
     return unsettledOf(calls, limit, this.nowMs(account));
   }
 

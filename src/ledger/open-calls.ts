@@ -34,7 +34,7 @@ export function standingOf(kind: Kind, known: Evidence) {
   return { ...flags, state: stateAfter(kind, snapshot, flags.outcomeUnknown) };
 }
 
-/** How many intents are considered, of those that are due first and of those given up last each. */
+/** How many intents are considered. */
 export const maxInspected = 1_000;
 
 /**

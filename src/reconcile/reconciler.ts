@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError, ofAccount } from "../errors.ts";
-import { causeOf } from "../ledger/cause-of.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { passOver } from "../ledger/record.ts";
@@ -121,7 +120,7 @@ async function reconcile(
       throw error;
     } finally {
       const { kind, externalId } = intent;
-      if (span.traceparent) span.link(await causeOf(ledger, account, kind, externalId));
+      if (span.traceparent) span.link(await ledger.causeOf(account, kind, externalId));
       span.end();
     }
   }

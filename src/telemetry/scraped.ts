@@ -94,13 +94,16 @@ export function scraped({ metrics }: TelemetryContext) {
       // Undefined: the store is unreachable.
       const [waiting, calls] = await Promise.all([
         of.ledger.letters.countDeadLetters(account).catch(() => undefined),
-        of.ledger.stats(account).catch(() => undefined),
+        of.ledger.unsettled(account).catch(() => undefined),
       ]);
       deadLetters.set({ account }, waiting);
-      openCalls.set({ account, state: "unknown" }, calls?.unknown);
-      openCalls.set({ account, state: "pending" }, calls?.pending);
+      // Those that were given up have a counter of their own.
+      const open = calls?.intents.filter(({ needsOperator }) => !needsOperator);
+      const lost = open?.filter(({ state }) => state !== "pending");
+      openCalls.set({ account, state: "unknown" }, lost?.length);
+      openCalls.set({ account, state: "pending" }, open && lost && open.length - lost.length);
       const nowMs = Date.now();
-      const ageMs = calls && nowMs - (calls.oldestUnknownMs ?? nowMs);
+      const ageMs = lost && nowMs - (lost[0]?.startedAtMs ?? nowMs);
       oldestUnknown.set({ account }, ageMs === undefined ? undefined : ageMs / 1_000);
     });
     await Promise.all(counted);
