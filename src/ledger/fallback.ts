@@ -125,13 +125,12 @@ export class LedgerWithFallback extends Ledger {
     this.#own.change(account, intent, (own) => endOwn(own, intent.id, ending, told));
     this.#unwritten.add(intent.id);
     const write = this.#write(account, intent, ending, told);
-    return this.#outboxOf(account)
-      .write(write)
-      .catch((error: unknown) => {
-        const { externalId } = intent;
-        this.#options.report?.("unrecorded", { account, externalId, error });
-        return undefined;
-      });
+    return write().catch((error: unknown) => {
+      const { externalId } = intent;
+      this.#outboxOf(account).add(write, error);
+      this.#options.report?.("unrecorded", { account, externalId, error });
+      return undefined;
+    });
   }
 
   override async known(account: string, kind: Kind, externalId: string): Promise<Known> {

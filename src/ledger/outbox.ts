@@ -1,4 +1,4 @@
-import { UnreadableRecord } from "./record.ts";
+import { passOver, UnreadableRecord } from "./record.ts";
 
 /**
  * Writes that could not be made yet, tried again until all are made. They are made in order, but a
@@ -16,30 +16,15 @@ export class Outbox {
     this.#onStateChange = onStateChange;
   }
 
-  /** Writes wait, which others must not overtake. */
+  /** Writes wait: among them are locks, which no call that begins must overtake. */
   get isBehind(): boolean {
     return this.#writes.size > 0;
   }
 
   /**
-   * Makes a write after those that wait already.
+   * Keeps a write for later, after it failed.
    * @param write once it was made, it returns the same when it is called again
-   * @throws the error of the first write that fails; then this one is kept for later
    */
-  async write<T>(write: () => Promise<T>): Promise<T> {
-    if (this.isBehind) {
-      this.add(write);
-      await this.flush();
-    }
-    try {
-      return await write();
-    } catch (error) {
-      this.add(write, error);
-      throw error;
-    }
-  }
-
-  /** Keeps a write for later. */
   add(write: () => Promise<unknown>, cause?: unknown): void {
     if (cause instanceof UnreadableRecord) return;
     if (!this.isBehind) this.#onStateChange("alone", cause);
@@ -65,18 +50,13 @@ export class Outbox {
   async #flush(): Promise<void> {
     while (this.isBehind) {
       const writes = [...this.#writes].slice(0, atOnce);
-      const failures: unknown[] = [];
-      await Promise.all(
+      const made = await Promise.allSettled(
         writes.map(async (write) => {
-          try {
-            await write();
-          } catch (error) {
-            if (!(error instanceof UnreadableRecord)) return failures.push(error);
-          }
-          return this.#writes.delete(write);
+          await write().catch(passOver);
+          this.#writes.delete(write);
         }),
       );
-      if (failures.length > 0) throw failures[0];
+      for (const one of made) if (one.status === "rejected") throw one.reason;
     }
     this.#onStateChange("shared");
   }
