@@ -287,29 +287,6 @@ export function lookedAt(
   return appended;
 }
 
-/** Ends the leases of running calls and of a key: their process is gone. */
-export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefined): void {
-  const { nowMs } = change;
-  const record = draft.value as PaymentRecord | undefined;
-  change.isRead = true;
-  const end = (leased: Pick<OpenCall, "startedAt" | "leaseMs">) => {
-    change.isRead = false;
-    const startedMs = Math.min(Number(leased.startedAt), nowMs);
-    leased.startedAt = `${startedMs}`;
-    leased.leaseMs = Math.min(leased.leaseMs, nowMs - startedMs);
-  };
-  for (const call of record?.calls ?? []) {
-    // By a clock that was set back since it began, nobody looks at it before the clock catches up.
-    const isWaiting = call.state === "running" || Number(call.startedAt) > nowMs;
-    if (call.needsOperator || !isWaiting) continue;
-    end(call);
-    call.dueMs = nowMs;
-    indexDue(change, draft, call);
-  }
-  const key = keyDraft?.value as KeyRecord | undefined;
-  if (key?.state === "running") end(key);
-}
-
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */
 export function giveUpCall(change: Change, draft: Draft, id: string): void {
   const call = callIn(draft, id);

@@ -14,7 +14,6 @@ import {
   callOfMember,
   dueIndex,
   endCall,
-  endLeases,
   givenUpIndex,
   giveUpCall,
   intentOfCall,
@@ -309,9 +308,14 @@ export class Ledger {
     return this.#ended(account, intent, ending, told);
   }
 
-  /** Stores that a call is lost: its lease is over, and its process is gone, or slow. */
+  /** Stores that a call is lost, and is due: its lease is over, and its process is gone, or slow. */
   async lose(account: string, intent: Intent): Promise<void> {
-    await this.#ended(account, intent, { state: "unknown" });
+    const { id, checks, notFound } = intent;
+    const decide = (change: Change, draft: Draft, keyDraft: Draft | undefined) => {
+      endCall(change, draft, keyDraft, intent, { state: "unknown" });
+      lookedAt(change, draft, id, { checks, notFound, inMs: 0 });
+    };
+    await this.#stepOf(account, intent, decide, intent);
   }
 
   async #ended(account: string, intent: Intent, ending: Ending, told?: Entry) {
@@ -389,21 +393,22 @@ export class Ledger {
   }
 
   /**
-   * Ends the leases of all calls that run: for a store that only this process uses, at its start. The
+   * Stores that all calls that run are lost: for a store that only this process uses, at its start. The
    * process that began them is gone.
    */
   async endLeases(account: string): Promise<void> {
     // Most calls are pending: a step on each would keep a gateway from its start for minutes.
     const range = { max: pendingFrom - 1, limit: Number.MAX_SAFE_INTEGER };
     const { calls } = await this.#callsIn(account, [dueIndex], range);
+    const nowMs = this.nowMs(account);
+    // By a clock that was set back since it began, nobody looks at a call before the clock catches up.
+    const waiting = calls.filter(
+      ({ state, startedAtMs }) => state === "running" || startedAtMs > nowMs,
+    );
+    const lose = (intent: Intent) => this.lose(account, intent).catch(passOver);
     // Many at once, since each alone would wait for a sync of the disk; few enough to be answered in
     // time.
-    for (let at = 0; at < calls.length; at += leasesAtOnce) {
-      const steps = calls
-        .slice(at, at + leasesAtOnce)
-        .map((intent) => this.#stepOf(account, intent, endLeases, intent).catch(passOver));
-      await Promise.all(steps);
-    }
+    while (waiting.length > 0) await Promise.all(waiting.splice(0, leasesAtOnce).map(lose));
   }
 
   /** The store's clock as last received, in milliseconds since the epoch. It times the intents. */
@@ -529,7 +534,7 @@ export class Ledger {
   }
 }
 
-/** How many calls have their leases ended at a time. */
+/** How many calls are stored as lost at a time. */
 const leasesAtOnce = 500;
 
 /**
