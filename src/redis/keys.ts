@@ -16,7 +16,7 @@ export function accountKeys(prefix: string, account: string) {
     log: `${base}:log`,
     /** All events of the account: stream. */
     events: `${base}:events`,
-    /** The ids in `events` of one topic's events: sorted set. */
+    /** The places of one topic's events: sorted set. */
     topic: (name: string) => `${base}:topic:${boundedId(name)}`,
     /** A record: hash of its version, text, attachments and flags, see commit.lua. */
     record: (name: string) => `${base}:record:${boundedId(name)}`,
@@ -26,7 +26,7 @@ export function accountKeys(prefix: string, account: string) {
     lease: (name: string) => `${base}:lease:${name}`,
     /** Never written: see touch-log.lua. */
     probe: `${base}:probe`,
-    /** Channel on which the id of each stored event is published, to wake readers of `events`. */
+    /** Channel on which the place of the last stored event is published, to wake readers of `events`. */
     wakeUp: `${base}:wake-up`,
   };
 }

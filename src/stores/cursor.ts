@@ -4,12 +4,6 @@ import { GatewayError } from "../errors.ts";
 /** Position of an event in an account's log: the text of `Event.cursor`. */
 export type Cursor = string;
 
-/** A position in the log: milliseconds since the epoch, and a count within the millisecond. */
-export interface Position {
-  readonly ms: number;
-  readonly seq: number;
-}
-
 /** What can be read of an account's log at one instant. */
 export interface Bounds {
   /** Which incarnation of the account's log this is. */
@@ -34,49 +28,44 @@ export function cursorOf(place: string, epoch: string): Cursor {
   return `${place}-${epoch}`;
 }
 
-/** The place of a cursor. */
+/** The place of a cursor: the cursor without its epoch. */
 export function placeIn(cursor: Cursor): string {
   return cursor.slice(0, firstPlace.length);
 }
 
-/** Formats a position as a place: a cursor without its epoch. */
-export function placeOf({ ms, seq }: Position): string {
-  if (ms !== lastMs) {
-    lastMs = ms;
-    lastMsText = ms.toString(16).padStart(12, "0");
-  }
-  return lastMsText + seq.toString(16).padStart(6, "0");
+/** The place of the event `seq` of a millisecond since the epoch. */
+export function placeOf(ms: number, seq = 0): string {
+  return ms.toString(16).padStart(12, "0") + seq.toString(16).padStart(6, "0");
 }
 
-/** Consecutive places mostly share a millisecond, so its text is cached. */
-let lastMs = 0;
-let lastMsText = "000000000000";
+/** The millisecond and the count in it that a place names. */
+export function positionOf(place: string): [ms: number, seq: number] {
+  return [Number.parseInt(place.slice(0, 12), 16), Number.parseInt(place.slice(12), 16)];
+}
 
 /** The place after a given one. It grows even if the clock stands still or is set back. */
 export function nextPlace(place: string, nowMs: number): string {
-  const ms = Number.parseInt(place.slice(0, 12), 16);
-  const seq = Number.parseInt(place.slice(12), 16);
-  if (nowMs > ms) return placeOf({ ms: nowMs, seq: 0 });
-  return placeOf(seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 });
+  const [ms, seq] = positionOf(place);
+  if (nowMs > ms) return placeOf(nowMs);
+  return seq < maxSeq ? placeOf(ms, seq + 1) : placeOf(ms + 1);
 }
 
 /** The first place that is kept, if events are kept for so long. */
 export function oldestPlace(nowMs: number, retentionMs: number): string {
-  return placeOf({ ms: Math.max(nowMs - retentionMs, 0), seq: 0 });
+  return placeOf(Math.max(nowMs - retentionMs, 0));
 }
 
 /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */
-export function decodeCursor(text: string): Position & { readonly epoch: string } {
-  const match = /^([0-9a-f]{12})([0-9a-f]{6})-([0-9a-f]{8})$/.exec(text);
-  if (!match) {
+export function decodeCursor(text: string): { readonly place: string; readonly epoch: string } {
+  const [, place, epoch] = /^([0-9a-f]{18})-([0-9a-f]{8})$/.exec(text) ?? [];
+  if (place === undefined || epoch === undefined) {
     const message = "is not a cursor";
     throw new GatewayError("INVALID_ARGUMENT", `after_cursor: ${message}`, {
       reason: "INVALID_FIELDS",
       fields: [{ path: "after_cursor", message }],
     });
   }
-  const [, ms = "", seq = "", epoch = ""] = match;
-  return { ms: Number.parseInt(ms, 16), seq: Number.parseInt(seq, 16), epoch };
+  return { place, epoch };
 }
 
 /**

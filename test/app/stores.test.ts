@@ -112,7 +112,7 @@ test("a Redis prefix with state in another layout is refused, with what to do", 
 }, async (t) => {
   const server = closing(t, await startRedis());
   const env = { REDIS_URL: server.url, REDIS_PREFIX: "shop" };
-  await server.command("HSET", "former:{default}:log", "epoch", "00000000", "tail", "1-1");
+  await server.command("HSET", "former:{default}:log", "epoch", "00000000");
   const { exit, errors } = spawnCli(["serve"], { ...freePorts, ...env, REDIS_PREFIX: "former" });
   assert.deepEqual(await exit, [78, null], errors.join("\n"));
   assert.match(
@@ -141,7 +141,10 @@ test("state that gets another layout under a running gateway is not used", {
   assert.deepEqual(await server.command("KEYS", "*record*"), before);
   await until(async () => stores.redisHealth?.().status === "away");
   const { reason } = records.findLast(({ msg }) => /^Redis is away/.test(String(msg))) ?? {};
-  assert.match(String(reason), /its state is in layout 99, and this gateway reads layout 5 alone/);
+  assert.match(
+    String(reason),
+    /its state is in layout 99, and this gateway reads layout \d+ alone/,
+  );
 });
 
 test("Redis is away while a cluster moves the slot of an account, and the log says so", {

@@ -123,7 +123,7 @@ describe("payments-gateway migrate", { skip: withoutRedis }, () => {
     const none = await run(["migrate"], { env: { DATA_DIR: path } });
     assert.equal(none.code, 78);
     // An earlier migration that broke off left this event behind.
-    await redis.command("XADD", "pgw:{shop}:events", "1-1", "p", "0-0", "e", "x");
+    await redis.command("XADD", "pgw:{shop}:events", "1-1", "p", "0", "e", "x");
 
     const { code, out, err } = await move(redis.url);
     assert.equal(code, 0, err);

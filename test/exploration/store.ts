@@ -150,7 +150,7 @@ function ordered(stored: Stored, nowMs: number): Stored {
     for (const [at, one] of record.operations.entries()) {
       Object.assign(one, { n: at + 1, at: "0" });
       for (const name of ["since", "place"] as const) {
-        const set = (ms: number) => (one[name] = placeOf({ ms, seq: 0 }));
+        const set = (ms: number) => (one[name] = placeOf(ms));
         times.push({ order: orderOf(one[name]), isStart: false, set });
       }
     }

@@ -453,8 +453,8 @@ export const defects = defectsIn({
   },
   "stores/cursor.ts": {
     "cursors of any length are read": {
-      line: "const match = /^([0-9a-f]{12})([0-9a-f]{6})-([0-9a-f]{8})$/.exec(text);",
-      instead: "const match = /^([0-9a-f]+)([0-9a-f]{6})-([0-9a-f]+)$/.exec(text);",
+      line: "/^([0-9a-f]{18})-([0-9a-f]{8})$/",
+      instead: "/^([0-9a-f]+)-([0-9a-f]+)$/",
       brokenChecks: ["no cursor, and not refused"],
       shownBy: 11,
     },
@@ -583,8 +583,8 @@ export const redisDefects = defectsIn({
   },
   "stores/redis/read-events.lua": {
     "the page behind a cursor begins with the event at the cursor": {
-      line: "low, high = '(' .. low, (excluded",
-      instead: "low, high = low, (excluded",
+      line: "low, high = '(' .. id_of(low)",
+      instead: "low, high = id_of(low)",
       brokenChecks: ["shown twice or out of order"],
       shownBy: 12,
     },

@@ -11,7 +11,7 @@ import {
   PaymentStateSchema,
   PaymentStatusSchema,
 } from "../../src/gen/payments/v1/payment_pb.ts";
-import { decodeCursor } from "../../src/stores/cursor.ts";
+import { placeIn, positionOf } from "../../src/stores/cursor.ts";
 import type { LoggedEvent } from "./history.ts";
 import { type Account, accounts, nameIn } from "./merchant.ts";
 
@@ -30,7 +30,7 @@ export function eventOf(
     ...{ account, isPaying: isPaying(resource), isFinal: event.final && isPaying(resource) },
     ...{ cursor, externalId, state: nameOf(PaymentStateSchema, state) },
     // By the store's clock: the wall clocks of gateways, which make `receivedAt`, may differ.
-    storedMs: decodeCursor(cursor).ms - sinceMs,
+    storedMs: positionOf(placeIn(cursor))[0] - sinceMs,
     ...(isCallback && { callback: callbackOf(resource) }),
     ...(callOutcome !== CallOutcome.UNSPECIFIED && {
       callOutcome: nameOf(CallOutcomeSchema, callOutcome),

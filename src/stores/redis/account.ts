@@ -11,8 +11,8 @@ import {
   assertReadable,
   type Bounds,
   cursorExpired,
+  cursorOf,
   decodeCursor,
-  newEpoch,
 } from "../cursor.ts";
 import {
   type AccountKernel,
@@ -30,7 +30,6 @@ import {
   type StoredRecord,
 } from "../kernel.ts";
 import { type FeedState, RedisFeed, type StoredPage } from "./feed.ts";
-import { cursorOf, idOf } from "./place.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
 export interface RedisKernelOptions {
@@ -88,7 +87,7 @@ export class RedisAccount implements AccountKernel {
   readonly #settling = new Rounds();
   readonly #showing = new Rounds();
   /** The last event that the next round lets readers see. */
-  #toShow: { readonly epoch: string; readonly id: string } | undefined;
+  #toShow: { readonly epoch: string; readonly place: string } | undefined;
 
   /** @param shared what all accounts of the process have together */
   constructor(
@@ -126,13 +125,13 @@ export class RedisAccount implements AccountKernel {
   async #readRecords(names: readonly string[]): Promise<{ read: Read; isShown: boolean }> {
     const keys = this.#keys;
     const on = [keys.log, keys.events, ...names.map((name) => keys.record(name))];
-    const answer = await this.#ask("runBuffer", scripts.readRecords, on, [newEpoch()]);
+    const answer = await this.#ask("runBuffer", scripts.readRecords, on, []);
     const [now, epoch, floor, watermark, ...records] = answer as [
       ...[Buffer, Buffer, Buffer, Buffer],
       ...Buffer[][],
     ];
     this.#hearClock(Number(`${now}`));
-    const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
+    const cursor = (place: Buffer) => cursorOf(`${place}`, `${epoch}`);
     const bounds: Bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(watermark) };
     let isShown = true;
     const found = records.map((fields, at): StoredRecord => {
@@ -165,7 +164,6 @@ export class RedisAccount implements AccountKernel {
     const args: (string | Buffer)[] = [""];
     for (const { bytes } of events) args.push(bufferOf(bytes));
     args[0] = JSON.stringify({
-      epoch: newEpoch(),
       seq: Math.floor(Math.random() * firstSeqs),
       events: events.length,
       channel: keys.wakeUp,
@@ -182,11 +180,11 @@ export class RedisAccount implements AccountKernel {
     if (kind === "conflict") return { kind, nowMs, records: foundIn(records, rest) };
     // Nothing rests on it while too few replicas hold it: a replaced primary would answer the same.
     if (missing && !commit.isRead) throw storeAway(missing);
-    const [epoch, instant, ...ids] = rest as string[];
-    const last = ids.at(-1);
+    const [epoch, instant, ...places] = rest as string[];
+    const last = places.at(-1);
     // The events are safely stored. If the watermark cannot be moved now, a reader moves it later.
     if (awaits && epoch && last) await this.#show(epoch, last).catch(() => {});
-    const cursors = ids.map((id) => cursorOf(id, epoch ?? ""));
+    const cursors = places.map((place) => cursorOf(place, epoch ?? ""));
     return { kind, nowMs, cursors, instant: instant ? Number(instant) : undefined };
   }
 
@@ -222,17 +220,17 @@ export class RedisAccount implements AccountKernel {
   ): Promise<StoredPage> {
     const keys = this.#keys;
     const on = [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])];
-    const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
-    const from = at === undefined ? "" : idOf(at);
-    const args = [from, `${limit}`, newEpoch(), ...place, newest ? "1" : "0"];
+    const { place: delivered, epoch: ofEpoch } = shown ? decodeCursor(shown) : nowhere;
+    const { place: from } = at === undefined ? nowhere : decodeCursor(at);
+    const args = [from, `${limit}`, delivered, ofEpoch, newest ? "1" : "0"];
     const answer = await this.#ask("runBuffer", scripts.readEvents, on, args);
     const [of, floor, watermark, known, upTo, tail, ...events] = answer as [
       ...[Buffer, Buffer, Buffer, number, Buffer, Buffer],
       ...Buffer[],
     ];
     const epoch = `${of}`;
-    const cursor = (id: Buffer) => cursorOf(`${id}`, epoch);
-    const rows = pairs(events).map(([id, bytes]) => ({ cursor: cursor(id), bytes }));
+    const cursor = (place: Buffer) => cursorOf(`${place}`, epoch);
+    const rows = pairs(events).map(([place, bytes]) => ({ cursor: cursor(place), bytes }));
     const bounds = { epoch, floor: cursor(floor), tail: cursor(watermark) };
     const page = { rows, upTo: cursor(upTo), bounds, stored: cursor(tail) };
     if (newest) {
@@ -298,7 +296,7 @@ export class RedisAccount implements AccountKernel {
   async probe(): Promise<void> {
     const { log, events, probe } = this.#keys;
     const on = [log, events, probe];
-    await this.#writer.run(scripts.touchLog, on, [newEpoch(), "probe"]);
+    await this.#writer.run(scripts.touchLog, on, []);
   }
 
   end(error: Error): void {
@@ -312,20 +310,19 @@ export class RedisAccount implements AccountKernel {
   #settle(): Promise<void> {
     return this.#settling.next(async () => {
       const on = [this.#keys.log, this.#keys.events];
-      const answer = await this.#writer.run(scripts.touchLog, on, [newEpoch()]);
-      await this.#show(...(answer as [epoch: string, id: string]));
+      const answer = await this.#writer.run(scripts.touchLog, on, []);
+      await this.#show(...(answer as [epoch: string, place: string]));
     });
   }
 
   /** Moves the watermark. */
-  #show(epoch: string, id: string): Promise<void> {
+  #show(epoch: string, place: string): Promise<void> {
     const known = this.#toShow;
-    const isShown = known?.epoch === epoch && cursorOf(id, epoch) <= cursorOf(known.id, epoch);
-    if (!isShown) this.#toShow = { epoch, id };
+    if (known?.epoch !== epoch || known.place < place) this.#toShow = { epoch, place };
     return this.#showing.next(async () => {
       const { log, events, wakeUp } = this.#keys;
-      const { epoch: of = "", id: upTo = "" } = this.#toShow ?? {};
-      // After a failover the next event may have a lower id.
+      const { epoch: of, place: upTo } = this.#toShow ?? nowhere;
+      // After a failover the next event may have a lower place.
       this.#toShow = undefined;
       await this.#ask("run", scripts.advanceWatermark, [log, events], [of, upTo, wakeUp]);
     });
@@ -381,6 +378,9 @@ const scripts = {
   touchLog: onLog("touch-log"),
   lease: loadScript(file("lease")),
 };
+
+/** Stands for no cursor. */
+const nowhere = { place: "", epoch: "" };
 
 /** A record as commit.lua takes it. @param args get its text and its bytes */
 function givenOf(change: RecordChange, token: string, args: (string | Buffer)[]) {

@@ -2,11 +2,10 @@
 --
 -- KEYS[1] log   KEYS[2] events   then the records, the topics of the events, and the indexes
 -- ARGV[1] the commit as JSON:
---   epoch       for the log, if it does not exist yet
 --   seq         of the first event, if it is the first of its millisecond: random, so that it hardly
---               ever gets the id of an event that was lost with a failed server
+--               ever gets the place of an event that was lost with a failed server
 --   events      how many: their bytes are the next arguments
---   channel     to publish the last id on
+--   channel     to publish the last place on
 --   awaits      replicas have to hold an event before it is shown (advance-watermark.lua): then a
 --               commit without events writes the tail of the log again, so that a WAIT after it
 --               covers all earlier writes
@@ -23,7 +22,7 @@
 -- What only Redis knows, a record gets as its field 'p' ("<now> <instant> <place> ..."), for readers
 -- to put into its text: here each byte of a text that is cut or joined costs as much as a command.
 --
--- Returns { 'committed', now, epoch, instant or empty, id, ... } or { 'conflict', now, values of the
+-- Returns { 'committed', now, epoch, instant or empty, place, ... } or { 'conflict', now, values of the
 -- supposed fields of the first record as a list, its text, its 'p', ... }; now in milliseconds
 
 local keys, given, call = KEYS, cjson.decode(ARGV[1]), redis.call
@@ -31,8 +30,8 @@ local log, events = keys[1], keys[2]
 local retention_ms, awaits = given.retentionMs, given.awaits
 local record_count, event_count = #given.records, given.events
 
--- The parts of the id after another one. Ids grow even if the clock stands still or is set back, as
--- by a failover.
+-- The parts of the place after another one. Places grow even if the clock stands still or is set back,
+-- as by a failover.
 local function next_parts(ms, seq, now)
   if now > ms then return now, given.seq end
   if seq < 0xffffff then return ms, seq + 1 end
@@ -43,7 +42,7 @@ local time = call('TIME')
 local micros = string.sub('00000' .. time[2], -6)
 local now_text = time[1] .. string.sub(micros, 1, 3)
 
-local head = open(log, events, given.epoch)
+local head = open(log, events)
 local conflict = false
 for i, record in ipairs(given.records) do
   local found = redis.pcall('HMGET', keys[2 + i], unpack(record.names))
@@ -79,22 +78,22 @@ if event_count > 0 then
   for i = 1, event_count do
     local topic, before = keys[2 + record_count + i], tail
     ms, seq = next_parts(ms, seq, now)
-    tail = string.format('%d-%d', ms, seq)
-    call('XADD', events, tail, 'p', before, 'e', ARGV[1 + i])
-    call('ZADD', topic, 0, member_at(ms, seq))
+    tail = place_at(ms, seq)
+    call('XADD', events, string.format('%d-%d', ms, seq), 'p', before, 'e', ARGV[1 + i])
+    -- Members with equal scores are sorted as text. A stream for each topic would take 4 KiB at least.
+    call('ZADD', topic, 0, tail)
     call('PEXPIRE', topic, retention_ms)
     answer[#answer + 1] = tail
-    -- What stands for it in records: a cursor without its epoch (cursor.ts).
-    places[#places + 1] = string.format('%012x%06x', ms, seq)
+    places[#places + 1] = tail
   end
   -- Ten times a second at most: whole nodes of the stream are removed, and 1,000 events at a time, so
-  -- that no commit blocks others. A topic may keep ids a little longer than the account keeps events.
+  -- that no commit blocks others. A topic may keep places a little longer than the account keeps events.
   if math.floor(ms / 100) > math.floor(was_ms / 100) then
     local oldest = math.max(now - retention_ms, 0)
     call('XTRIM', events, 'MINID', '~', string.format('%d-0', oldest), 'LIMIT', 1000)
     call('PEXPIRE', events, retention_ms + 100)
     for i = 1, event_count do
-      call('ZREMRANGEBYLEX', keys[2 + record_count + i], '-', '(' .. member_at(oldest, 0))
+      call('ZREMRANGEBYLEX', keys[2 + record_count + i], '-', '(' .. place_at(oldest, 0))
     end
   end
   local watermark = awaits and head.watermark or tail

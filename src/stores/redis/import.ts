@@ -2,12 +2,11 @@ import type { DatabaseSync } from "node:sqlite";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
-import { cursorOf } from "../cursor.ts";
+import { firstPlace, positionOf } from "../cursor.ts";
 import type { AccountRow } from "../sqlite/operations.ts";
-import { idOf } from "./place.ts";
 
 /** The number of the layout in Redis, as in open-log.lua. */
-export const redisLayout = "5";
+export const redisLayout = "6";
 
 export interface ImportOptions {
   readonly client: RedisClient;
@@ -19,7 +18,7 @@ export interface ImportOptions {
 /** Whether Redis has anything of an account but an empty log, as a gateway that was started leaves. */
 export async function hasAccount({ client, keys }: Pick<ImportOptions, "client" | "keys">) {
   const tail = await within(answerMs, client.hget(keys.log, "tail"));
-  return tail !== null && tail !== "0-0";
+  return tail !== null && tail !== firstPlace;
 }
 
 /** The accounts in the database of the embedded store. */
@@ -40,7 +39,6 @@ export async function importAccount(
 ) {
   const rows = <Row>(text: string, ...values: (string | number)[]) =>
     database.prepare(text).iterate(...values) as unknown as Iterable<Row>;
-  const idAt = (place: string) => idOf(cursorOf(place, epoch));
   const counts = { events: 0, records: {} as Counts, members: {} as Counts };
   let pipeline = client.pipeline();
   /** Sends what waits, if it is enough. All its keys share a slot. */
@@ -51,16 +49,16 @@ export async function importAccount(
     pipeline = client.pipeline();
   };
   pipeline.del(keys.events);
-  // Each event carries the id of the one before it; see open-log.lua.
-  let before = idAt(floor);
+  // Each event carries the place of the one before it; see open-log.lua.
+  let before = floor;
   const events = "SELECT place, topic, bytes FROM events WHERE account = ? ORDER BY place";
   for (const { place, topic: name, bytes } of rows<EventRow>(events, account)) {
-    const [id, topic] = [idAt(place), keys.topic(name)];
+    const topic = keys.topic(name);
     pipeline
-      .xadd(keys.events, id, "p", before, "e", Buffer.from(bytes))
-      .zadd(topic, 0, memberOf(id))
+      .xadd(keys.events, positionOf(place).join("-"), "p", before, "e", Buffer.from(bytes))
+      .zadd(topic, 0, place)
       .pexpire(topic, retentionMs);
-    before = id;
+    before = place;
     counts.events++;
     await send();
   }
@@ -91,8 +89,7 @@ export async function importAccount(
   }
   // Nothing of it may be lacking.
   await send(0);
-  const head = { epoch, tail: idAt(tail), instant, layout: redisLayout };
-  pipeline.hset(keys.log, head).hdel(keys.log, "mark");
+  pipeline.hset(keys.log, { epoch, tail, mark: tail, instant, layout: redisLayout });
   await send(0);
   return counts;
 }
@@ -107,12 +104,6 @@ type Counts = Record<string, number>;
 
 function count(counts: Counts, name: string): void {
   counts[name] = (counts[name] ?? 0) + 1;
-}
-
-/** Same as member_of in open-log.lua. */
-function memberOf(id: string): string {
-  const [ms = "", seq = ""] = id.split("-");
-  return `${ms.padStart(15, "0")}-${seq.padStart(8, "0")}`;
 }
 
 const answerMs = 2_000;

@@ -1,13 +1,12 @@
 -- Reads records, and the bounds of the log, as they are at one instant.
 --
 -- KEYS[1] log   KEYS[2] events   KEYS[3...] records
--- ARGV[1] epoch for the log, if it does not exist yet
 --
 -- Returns { now in milliseconds, epoch, floor, watermark, fields and values of the first record as a
 -- list, ... }
 
 local time = redis.call('TIME')
-local head = open(KEYS[1], KEYS[2], ARGV[1])
+local head = open(KEYS[1], KEYS[2])
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local answer = { now, head.epoch, floor_of(KEYS[2], head.tail), head.watermark }
 for i = 3, #KEYS do

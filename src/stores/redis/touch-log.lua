@@ -2,13 +2,12 @@
 -- changes nothing, and fails if nothing can be committed now: the log has another layout, the server is
 -- a replica, is full or cannot save, or its keys are being moved to another server.
 --
--- KEYS[1] log   KEYS[2] events   KEYS[3] of a probe: a key that is never there
--- ARGV[1] epoch for the log, if it does not exist yet   ARGV[2] 'probe' for one
+-- KEYS[1] log   KEYS[2] events   KEYS[3] only of a probe: a key that is never there
 --
--- Returns { epoch, id of the last event }
+-- Returns { epoch, place of the last event }
 
-local head = open(KEYS[1], KEYS[2], ARGV[1])
-if ARGV[2] then
+local head = open(KEYS[1], KEYS[2])
+if KEYS[3] then
   redis.call('SET', KEYS[3], '', 'XX')
 else
   redis.call('HSET', KEYS[1], 'tail', head.tail)

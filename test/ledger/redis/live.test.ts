@@ -4,6 +4,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
+import { placeOf } from "../../../src/stores/cursor.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
@@ -122,13 +123,14 @@ describe("live delivery through Redis", { skip: withoutRedis }, () => {
     const one = await reader(b.log);
     const before = await appendTo(a.log, 0, 2);
     // An event that is an hour ahead has the effect of a clock that was set back by an hour.
-    const ahead = `${Date.now() + 3_600_000}-7`;
+    const ms = Date.now() + 3_600_000;
     const tail = await server.command("HGET", keys.log, "tail");
     const event = create(EventSchema, { kind: EventKind.PAYMENT, externalId: "ahead" });
     // All these bytes are below 128, so text carries them unchanged.
     const bytes = Buffer.from(toBinary(EventSchema, event)).toString();
-    await server.command("XADD", keys.events, ahead, "p", String(tail), "e", bytes);
-    await server.command("HSET", keys.log, "tail", ahead);
+    await server.command("XADD", keys.events, `${ms}-7`, "p", String(tail), "e", bytes);
+    const ahead = placeOf(ms, 7);
+    await server.command("HSET", keys.log, "tail", ahead, "mark", ahead);
     const after = await appendTo(a.log, 2, 3);
     await one.sees(6);
     assert.deepEqual(cursors(one.seen).toSorted(), cursors(one.seen));
