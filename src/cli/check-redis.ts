@@ -72,11 +72,11 @@ async function scripts(
   const keys = accountKeys(prefix, "default");
   const id = `check-${randomUUID()}`;
   const names = [keys.lease(id), keys.record(id), keys.index(id), keys.topic(id), keys.wakeUp];
-  const writer = createWriter(connection, minReplicas);
+  const write = createWriter(connection, minReplicas);
   const listener = connection.subscriber();
   try {
     await readyWithin(connectMs, listener);
-    const { missing } = await writer.attempt(script, names, []);
+    const { missing } = await write(script, names, []);
     await within(answerMs, listener.subscribe(keys.wakeUp));
     return [replicas(minReplicas, missing), ok(`run on keys that begin with ${prefix}:`)];
   } catch (error) {

@@ -20,19 +20,14 @@ export type MinReplicas = number | "all";
 /** A script that writes; all keys must share a slot. */
 type Write = readonly [script: Script, keys: readonly string[], args: readonly (string | Buffer)[]];
 
-/** Runs scripts that write, and resolves once enough servers hold what they wrote. */
-export interface Writer {
-  /** @throws GatewayError UNAVAILABLE: the write may have happened. */
-  run(...write: Write): Promise<unknown>;
-  /**
-   * The same for writes that are of use even if too few servers hold them: then sets `missing`
-   * instead of throwing.
-   */
-  attempt(...write: Write): Promise<Written>;
-}
+/**
+ * Runs a script that writes, and resolves once enough servers hold what it wrote, or did not in time.
+ * @throws GatewayError UNAVAILABLE: the write may have happened
+ */
+export type Writer = (...write: Write) => Promise<Written>;
 
 /** A script's answer; `missing` says why too few servers hold what it wrote. */
-export interface Written {
+interface Written {
   readonly answer: unknown;
   readonly missing: Error | undefined;
 }
@@ -46,24 +41,12 @@ const writeMs = 2 * batchMs;
 const maxBatch = 128;
 
 export function createWriter(redis: RedisConnector, minReplicas: MinReplicas): Writer {
-  const attempt = minReplicas === 0 ? unreplicated(redis) : replicated(redis, minReplicas);
-  return {
-    attempt,
-    async run(...write) {
-      const { answer, missing } = await attempt(...write);
-      if (missing) throw storeAway(missing);
-      return answer;
-    },
-  };
-}
-
-/** Does not wait for replicas. */
-function unreplicated({ client }: RedisConnector): Writer["attempt"] {
-  return (script, keys, args) =>
-    ask(client, async () => ({
-      answer: await script.run(client, keys, args),
-      missing: undefined,
-    }));
+  if (minReplicas !== 0) return replicated(redis, minReplicas);
+  const { client } = redis;
+  return async (script, keys, args) => ({
+    answer: await ask(client, () => script.run(client, keys, args)),
+    missing: undefined,
+  });
 }
 
 /**
@@ -71,7 +54,7 @@ function unreplicated({ client }: RedisConnector): Writer["attempt"] {
  * writes of its own connection, and blocks every later command on it. Writes that arrive meanwhile
  * share the next WAIT.
  */
-function replicated(redis: RedisConnector, min: Exclude<MinReplicas, 0>): Writer["attempt"] {
+function replicated(redis: RedisConnector, min: Exclude<MinReplicas, 0>): Writer {
   const client = redis.dedicated();
   const concern = () => (min === "all" ? new AllReplicas(redis) : someReplicas(min));
   const batches = new Map<string, Batches>();

@@ -267,11 +267,11 @@ it("a write that waits for a connection is judged by the primary that it then go
     ...{ client, dedicated: () => client },
     sentinels: { views: async () => [view] },
   } as unknown as RedisConnector;
-  const writer = createWriter(redis, "all");
-  const written = writer.run({ queue() {} } as unknown as Script, ["key"], []);
+  const write = createWriter(redis, "all");
+  const written = write({ queue() {} } as unknown as Script, ["key"], []);
   Object.assign(client, { status: "ready", stream: streams[1] });
   client.emit("ready");
-  assert.equal(await written, "written");
+  assert.deepEqual(await written, { answer: "written", missing: undefined });
 });
 
 describe("on a Sentinel set", { skip: withoutRedis, concurrency: true }, () => {

@@ -1,6 +1,4 @@
-import { GatewayError } from "../../errors.ts";
 import { ask, storeAway } from "../../redis/ask.ts";
-import { confirmPrimary } from "../../redis/confirm-primary.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript, type Script } from "../../redis/script.ts";
@@ -53,14 +51,20 @@ export interface RedisKernelOptions {
    * its events are not shown earlier either.
    */
   readonly minReplicas?: MinReplicas;
-  /** Default: one that waits for `minReplicas`. */
-  readonly writer?: Writer;
   /** The live delivery of an account's events changed its state. */
   readonly onFeed?: (details: {
     readonly account: string;
     readonly state: FeedState;
     readonly error?: unknown;
   }) => void;
+}
+
+/** What all accounts of a process have together. */
+interface Shared {
+  readonly write: Writer;
+  /** Answers nothing from a server that may have been replaced. */
+  readonly confirm: Writer;
+  readonly wakeUps: WakeUps;
 }
 
 /** How often records are read again if an event that they rest on may not be shown yet. */
@@ -80,8 +84,7 @@ export class RedisAccount implements AccountKernel {
   readonly #name: string;
   readonly #options: RedisKernelOptions;
   readonly #keys: AccountKeys;
-  readonly #writer: Writer;
-  readonly #wakeUps: WakeUps;
+  readonly #shared: Shared;
   #aheadMs = -Infinity;
   #feed: RedisFeed | undefined;
   readonly #settling = new Rounds();
@@ -89,17 +92,11 @@ export class RedisAccount implements AccountKernel {
   /** The last event that the next round lets readers see. */
   #toShow: { readonly epoch: string; readonly place: string } | undefined;
 
-  /** @param shared what all accounts of the process have together */
-  constructor(
-    name: string,
-    options: RedisKernelOptions,
-    shared: { readonly writer: Writer; readonly wakeUps: WakeUps },
-  ) {
+  constructor(name: string, options: RedisKernelOptions, shared: Shared) {
     this.#name = name;
     this.#options = options;
     this.#keys = accountKeys(options.prefix, name);
-    this.#writer = shared.writer;
-    this.#wakeUps = shared.wakeUps;
+    this.#shared = shared;
   }
 
   nowMs(): number {
@@ -173,7 +170,7 @@ export class RedisAccount implements AccountKernel {
       records: records.map((record) => givenOf(record, commit.token, args)),
       indexes: scoresOf(indexes),
     });
-    const { answer, missing } = await this.#writer.attempt(scripts.commit, on, args);
+    const { answer, missing } = await this.#shared.write(scripts.commit, on, args);
     const [kind, now, ...rest] = answer as [Committed["kind"], string, ...unknown[]];
     this.#hearClock(Number(now));
     const nowMs = Number(now);
@@ -199,49 +196,21 @@ export class RedisAccount implements AccountKernel {
     newest = false,
     shown = this.#feed?.place,
   ): Promise<StoredPage> {
-    const read = () => this.#page(topic, at, limit, newest, shown);
+    const { log, events, topic: keyOf } = this.#keys;
+    const on = topic === undefined ? [log, events] : [log, events, keyOf(topic)];
+    const { place: delivered, epoch } = shown ? decodeCursor(shown) : nowhere;
+    const { place } = at === undefined ? nowhere : decodeCursor(at);
+    const args = (most: number) => [place, `${most}`, delivered, epoch, newest ? "1" : "0"];
+    const answer = await this.#ask("runBuffer", scripts.readEvents, on, args(limit));
     try {
-      return await read();
+      return pageIn(answer, at, newest);
     } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
       // This error is final for a client, so an old primary, or one that started empty, must not
-      // cause it.
-      await confirmPrimary(this.#options.redis, this.#keys.log);
-      return await read();
+      // cause it: a server has to say the same whose answer counts as a write does.
+      const { confirm } = this.#shared;
+      pageIn(await this.#held(scripts.readEvents, on, args(0), confirm), at, newest);
+      throw storeAway(new Error(`the servers of Redis differ: ${error}`));
     }
-  }
-
-  async #page(
-    topic: string | undefined,
-    at: Cursor | undefined,
-    limit: number,
-    newest: boolean,
-    shown: Cursor | undefined,
-  ): Promise<StoredPage> {
-    const keys = this.#keys;
-    const on = [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])];
-    const { place: delivered, epoch: ofEpoch } = shown ? decodeCursor(shown) : nowhere;
-    const { place: from } = at === undefined ? nowhere : decodeCursor(at);
-    const args = [from, `${limit}`, delivered, ofEpoch, newest ? "1" : "0"];
-    const answer = await this.#ask("runBuffer", scripts.readEvents, on, args);
-    const [of, floor, watermark, known, upTo, tail, ...events] = answer as [
-      ...[Buffer, Buffer, Buffer, number, Buffer, Buffer],
-      ...Buffer[],
-    ];
-    const epoch = `${of}`;
-    const cursor = (place: Buffer) => cursorOf(`${place}`, epoch);
-    const rows = pairs(events).map(([place, bytes]) => ({ cursor: cursor(place), bytes }));
-    const bounds = { epoch, floor: cursor(floor), tail: cursor(watermark) };
-    const page = { rows, upTo: cursor(upTo), bounds, stored: cursor(tail) };
-    if (newest) {
-      if (at !== undefined) assertOf(at, epoch);
-      rows.reverse();
-    } else if (at !== undefined) {
-      assertReadable(at, bounds);
-      // The event was lost with a failed server, and the log has gone on without it.
-      if (known !== 1) throw cursorExpired("the event it names was lost");
-    }
-    return page;
   }
 
   async watch(listener: Listener): Promise<() => void> {
@@ -250,7 +219,7 @@ export class RedisAccount implements AccountKernel {
       read: (after, limit) => this.page(undefined, after, limit, false, ""),
       settle: () => this.#settle(),
       onState: (state, error) => this.#options.onFeed?.({ account: this.#name, state, error }),
-      ...{ wakeUps: this.#wakeUps, channel: this.#keys.wakeUp, listener },
+      ...{ wakeUps: this.#shared.wakeUps, channel: this.#keys.wakeUp, listener },
     });
     this.#feed = feed;
     await feed.start();
@@ -296,7 +265,7 @@ export class RedisAccount implements AccountKernel {
   async probe(): Promise<void> {
     const { log, events, probe } = this.#keys;
     const on = [log, events, probe];
-    await this.#writer.run(scripts.touchLog, on, []);
+    await this.#held(scripts.touchLog, on, []);
   }
 
   end(error: Error): void {
@@ -310,7 +279,7 @@ export class RedisAccount implements AccountKernel {
   #settle(): Promise<void> {
     return this.#settling.next(async () => {
       const on = [this.#keys.log, this.#keys.events];
-      const answer = await this.#writer.run(scripts.touchLog, on, []);
+      const answer = await this.#held(scripts.touchLog, on, []);
       await this.#show(...(answer as [epoch: string, place: string]));
     });
   }
@@ -326,6 +295,21 @@ export class RedisAccount implements AccountKernel {
       this.#toShow = undefined;
       await this.#ask("run", scripts.advanceWatermark, [log, events], [of, upTo, wakeUp]);
     });
+  }
+
+  /**
+   * Runs a script where writes are made.
+   * @throws GatewayError UNAVAILABLE unless enough servers hold all that was written there
+   */
+  async #held(
+    script: Script,
+    on: readonly string[],
+    args: readonly string[],
+    write = this.#shared.write,
+  ): Promise<unknown> {
+    const { answer, missing } = await write(script, on, args);
+    if (missing) throw storeAway(missing);
+    return answer;
   }
 
   #ask(
@@ -381,6 +365,30 @@ const scripts = {
 
 /** Stands for no cursor. */
 const nowhere = { place: "", epoch: "" };
+
+/**
+ * The page in an answer of read-events.lua.
+ * @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from
+ */
+function pageIn(answer: unknown, at: Cursor | undefined, newest: boolean): StoredPage {
+  const [of, floor, watermark, known, upTo, tail, ...events] = answer as [
+    ...[Buffer, Buffer, Buffer, number, Buffer, Buffer],
+    ...Buffer[],
+  ];
+  const epoch = `${of}`;
+  const cursor = (place: Buffer) => cursorOf(`${place}`, epoch);
+  const rows = pairs(events).map(([place, bytes]) => ({ cursor: cursor(place), bytes }));
+  const bounds = { epoch, floor: cursor(floor), tail: cursor(watermark) };
+  if (newest) {
+    if (at !== undefined) assertOf(at, epoch);
+    rows.reverse();
+  } else if (at !== undefined) {
+    assertReadable(at, bounds);
+    // The event was lost with a failed server, and the log has gone on without it.
+    if (known !== 1) throw cursorExpired("the event it names was lost");
+  }
+  return { rows, upTo: cursor(upTo), bounds, stored: cursor(tail) };
+}
 
 /** A record as commit.lua takes it. @param args get its text and its bytes */
 function givenOf(change: RecordChange, token: string, args: (string | Buffer)[]) {

@@ -1,3 +1,4 @@
+import { isCluster } from "../../redis/link.ts";
 import { createWriter } from "../../redis/writer.ts";
 import { kernelOf } from "../kernel.ts";
 import { RedisAccount, type RedisKernelOptions } from "./account.ts";
@@ -15,8 +16,10 @@ const sweepMs = 60_000;
 export function createRedisKernel(options: RedisKernelOptions) {
   const { redis, minReplicas = 0, ofRecords } = options;
   const { indexes, keepMs } = ofRecords;
-  const { writer = createWriter(redis, minReplicas) } = options;
-  const shared = { writer, wakeUps: createWakeUps(redis) };
+  const write = createWriter(redis, minReplicas);
+  const mayBeReplaced = redis.sentinels !== undefined || isCluster(redis.client);
+  const confirm = mayBeReplaced && minReplicas !== "all" ? createWriter(redis, "all") : write;
+  const shared = { write, confirm, wakeUps: createWakeUps(redis) };
   const open = (name: string) => new RedisAccount(name, options, shared);
   return kernelOf(true, open, Math.min(sweepMs, keepMs), async (all) => {
     const until = (account: RedisAccount) => (account.nowMs() - keepMs) * 1_000;
