@@ -1,7 +1,6 @@
 import {
   type DocumentNode,
   defaultFieldResolver,
-  defaultTypeResolver,
   type ExecutionResult,
   type FieldNode,
   type FragmentDefinitionNode,
@@ -17,6 +16,7 @@ import {
   GraphQLSkipDirective,
   getArgumentValues,
   getDirectiveValues,
+  type InlineFragmentNode,
   isAbstractType,
   isLeafType,
   isListType,
@@ -26,11 +26,11 @@ import {
   locatedError,
   type NamedTypeNode,
   type OperationDefinitionNode,
+  print,
   responsePathAsArray,
   type SelectionNode,
   type SelectionSetNode,
   type VariableValues,
-  visit,
 } from "graphql";
 
 /**
@@ -54,7 +54,10 @@ export function compileOperation(
 ) {
   const type = schema.getRootType(operation.operation);
   if (!type) throw new Error(`the schema has no ${operation.operation}`);
-  const switches = switchesOf(document);
+  // No other variables fit into `@skip` and `@include`.
+  const switches = (operation.variableDefinitions ?? [])
+    .filter(({ type }) => /^Boolean!?$/.test(print(type)))
+    .map(({ variable }) => variable.name.value);
   /** Its root fields, by the values of the variables on which `@skip` and `@include` depend. */
   const plans = new Map<string, readonly FieldPlan[]>();
 
@@ -114,19 +117,42 @@ export function fragmentsOf({ definitions }: DocumentNode): Map<string, Fragment
   return new Map((fragments as FragmentDefinitionNode[]).map((one) => [one.name.value, one]));
 }
 
-/** The variables that directives of a document use. */
-function switchesOf(document: DocumentNode): readonly string[] {
-  const names = new Set<string>();
-  visit(document, {
-    Directive: (directive) => {
-      visit(directive, { Variable: ({ name }) => void names.add(name.value) });
-    },
-  });
-  return [...names];
+/**
+ * The fields that selections ask for, with those of their fragments, by their names in the result.
+ * @param isAsked whether a selection counts, with the type that it is limited to. Default: all do
+ */
+export function collectFields(
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  selections: readonly SelectionSetNode[],
+  isAsked: (one: SelectionNode, condition?: NamedTypeNode) => boolean = () => true,
+): Map<string, FieldNode[]> {
+  const fields = new Map<string, FieldNode[]>();
+  const seen = new Set<InlineFragmentNode | FragmentDefinitionNode>();
+  const collect = (set: SelectionSetNode) => {
+    for (const one of set.selections) {
+      if (one.kind === Kind.FIELD) {
+        if (!isAsked(one)) continue;
+        const key = (one.alias ?? one.name).value;
+        const nodes = fields.get(key);
+        if (nodes) nodes.push(one);
+        else fields.set(key, [one]);
+        continue;
+      }
+      const fragment = one.kind === Kind.INLINE_FRAGMENT ? one : fragments.get(one.name.value);
+      if (!fragment || seen.has(fragment) || !isAsked(one, fragment.typeCondition)) continue;
+      seen.add(fragment);
+      collect(fragment.selectionSet);
+    }
+  };
+  for (const set of selections) collect(set);
+  return fields;
 }
 
 /** Where a value is in the result. */
-type Path = NonNullable<GraphQLResolveInfo["path"]>;
+interface Path {
+  readonly prev: Path | undefined;
+  readonly key: string | number;
+}
 
 /**
  * Converts what a resolver returned to the value in the result. Only a leaf may omit its path.
@@ -158,29 +184,9 @@ function compiler(
   const fragments = fragmentsOf(document);
 
   const fieldsOf: FieldsOf = (selections, type) => {
-    const grouped = new Map<string, FieldNode[]>();
-    const spread = new Set<string>();
-    const collect = (set: SelectionSetNode, condition: NamedTypeNode | undefined) => {
-      if (!applies(condition, type)) return;
-      for (const selection of set.selections) {
-        if (!isIncluded(selection)) continue;
-        if (selection.kind === Kind.FIELD) {
-          const key = selection.alias?.value ?? selection.name.value;
-          const nodes = grouped.get(key);
-          if (nodes) nodes.push(selection);
-          else grouped.set(key, [selection]);
-        } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-          collect(selection.selectionSet, selection.typeCondition);
-        } else {
-          const { value: name } = selection.name;
-          const fragment = fragments.get(name);
-          if (!fragment || spread.has(name)) continue;
-          spread.add(name);
-          collect(fragment.selectionSet, fragment.typeCondition);
-        }
-      }
-    };
-    for (const set of selections) collect(set, undefined);
+    const isAsked = (one: SelectionNode, condition?: NamedTypeNode) =>
+      isIncluded(one) && applies(condition, type);
+    const grouped = collectFields(fragments, selections, isAsked);
     onFields(grouped.size);
     return [...grouped].flatMap(([key, nodes]) => fieldOf(key, nodes, type) ?? []);
   };
@@ -258,8 +264,7 @@ function compiler(
       let holdsPromise = false;
       try {
         for (const [index, item] of value.entries()) {
-          const at = { prev: path, key: index, typename: undefined };
-          const shown = run.shown(item, complete, about, at);
+          const shown = run.shown(item, complete, about, { prev: path, key: index });
           holdsPromise ||= shown instanceof Promise;
           items.push(shown);
         }
@@ -283,21 +288,14 @@ function compiler(
   }
 
   function ofAbstract(type: GraphQLAbstractType, info: GraphQLResolveInfo): Complete {
-    const resolveType = type.resolveType ?? defaultTypeResolver;
     const completions = new Map<unknown, Complete>();
     for (const possible of schema.getPossibleTypes(type)) {
       completions.set(possible.name, ofObject(possible, info));
     }
-    const begin = (run: Run, value: unknown, path: Path | undefined, name: unknown) => {
-      const complete = completions.get(name);
+    return (run, value, path) => {
+      const complete = completions.get(type.resolveType?.(value, run.context, info, type));
       if (complete) return complete(run, value, path);
       throw new GraphQLError(`Abstract type "${type}" was resolved to none of its types.`);
-    };
-    return (run, value, path) => {
-      const name = resolveType(value, run.context, info, type);
-      return isPromiseLike(name)
-        ? Promise.resolve(name).then((known) => begin(run, value, path, known))
-        : begin(run, value, path, name);
     };
   }
 
@@ -380,9 +378,9 @@ class Run {
       // Most fields are plain values, whose path is needed only for an error.
       if (plan.isLeaf && !isPromiseLike(value)) return plan.complete(this, value, undefined);
     } catch (error) {
-      return this.#fail(error, plan, pathOf(plan, prev));
+      return this.#fail(error, plan, { prev, key: plan.key });
     }
-    return this.shown(value, plan.complete, plan, pathOf(plan, prev));
+    return this.shown(value, plan.complete, plan, { prev, key: plan.key });
   }
 
   /** The value in the result, or null with its error recorded. @throws if null is not allowed */
@@ -414,7 +412,7 @@ class Run {
   }
 
   #fail(thrown: unknown, { info, isNonNull }: Failing, path: Path): null {
-    const error = locatedError(thrown, info.fieldNodes, responsePathAsArray(path));
+    const error = locatedError(thrown, info.fieldNodes, responsePathAsArray(path as never));
     if (isNonNull) throw error;
     this.#add(error, path);
     return null;
@@ -426,10 +424,6 @@ class Run {
     this.#nulled.add(path);
     this.errors.push(error);
   }
-}
-
-function pathOf({ key, info }: FieldPlan, prev: Path | undefined): Path {
-  return { prev, key, typename: info.parentType.name };
 }
 
 function argumentsOf({ field, info }: FieldPlan, values: VariableValues) {

@@ -4,7 +4,6 @@ import {
   type FieldNode,
   type GraphQLSchema,
   getNamedType,
-  isCompositeType,
   isInterfaceType,
   isObjectType,
   Kind,
@@ -15,7 +14,7 @@ import {
   valueFromASTUntyped,
   visit,
 } from "graphql";
-import { fragmentsOf } from "./compiled-operation.ts";
+import { collectFields, fragmentsOf } from "./compiled-operation.ts";
 import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
 
@@ -29,8 +28,9 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
   let aliases = 0;
   let introspectionAliases = 0;
   visit(document, {
-    SelectionSet(selections) {
-      if (mostRepeated(selections) > limits.repeats) {
+    SelectionSet(set) {
+      for (const { length } of collectFields(noFragments, [set]).values()) {
+        if (length <= limits.repeats) continue;
         throw tooComplex(`names a field more than ${limits.repeats} times in one place`);
       }
     },
@@ -38,12 +38,13 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
       if (!introspection && metaFields.has(field.name.value)) {
         const message =
           "the schema is not told here: schema.graphql and schema.subgraph.graphql have it";
-        throw new RequestError(message, "INTROSPECTION_DISABLED");
+        throw new RequestError(message, "INTROSPECTION_DISABLED", { ofGraphql: true });
       }
       if (!field.alias) return;
       // As a key of a plain object, it would set the prototype.
       if (field.alias.value === "__proto__") {
-        throw new RequestError("__proto__ cannot be an alias", "GRAPHQL_VALIDATION_FAILED");
+        const message = "__proto__ cannot be an alias";
+        throw new RequestError(message, "GRAPHQL_VALIDATION_FAILED", { ofGraphql: true });
       }
       aliases += 1;
       if ([field, ...ancestors].some(isIntrospection)) introspectionAliases += 1;
@@ -61,23 +62,8 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
   }
 }
 
-/** How often a selection names a field, at most, together with its inline fragments. */
-function mostRepeated(selections: SelectionSetNode): number {
-  const counts = new Map<string, number>();
-  let most = 0;
-  const count = ({ selections }: SelectionSetNode) => {
-    for (const selection of selections) {
-      if (selection.kind === Kind.INLINE_FRAGMENT) count(selection.selectionSet);
-      if (selection.kind !== Kind.FIELD) continue;
-      const name = (selection.alias ?? selection.name).value;
-      const times = (counts.get(name) ?? 0) + 1;
-      counts.set(name, times);
-      most = Math.max(most, times);
-    }
-  };
-  count(selections);
-  return most;
-}
+/** A selection is looked at with its inline fragments, and each other fragment by itself. */
+const noFragments = new Map<string, never>();
 
 /** Whether what is selected in a node is of the schema, rather than of its data. */
 function isIntrospection(node: ASTNode | readonly ASTNode[]): boolean {
@@ -93,7 +79,7 @@ function isIntrospection(node: ASTNode | readonly ASTNode[]): boolean {
 const metaFields: ReadonlySet<string> = new Set(["__schema", "__type", "_service"]);
 
 /** The error for an operation beyond a limit. `how` completes "the operation …". */
-export function tooComplex(how: string, ofGraphql = false): RequestError {
+export function tooComplex(how: string, ofGraphql = true): RequestError {
   return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { ofGraphql });
 }
 
@@ -115,41 +101,68 @@ export interface CostExtensions {
 export const upstreamCallCost = 10;
 
 /**
- * The highest possible cost of an operation: 1 for each object and 10 for each upstream call, times
- * the lengths of the lists that contain them. Scalars cost nothing.
- * @param values those of its variables
- * @returns also whether it depends on them
+ * The highest possible cost of an operation with given values of its variables: 1 for each object
+ * and 10 for each upstream call, times the lengths of the lists that contain them. Scalars cost
+ * nothing. Each fragment is measured once, however often it is spread.
  */
 export function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  values: VariableValues["coerced"],
-): { readonly cost: number; readonly isOfVariables: boolean } {
-  let isOfVariables = false;
-  const watched = new Proxy(values, {
-    get(target, name) {
-      isOfVariables = true;
-      return Reflect.get(target, name);
-    },
-  });
+): (values: VariableValues) => number {
   const root = schema.getRootType(operation.operation);
-  const below = measureOf(document, (node, typeName, within) => {
-    const type = schema.getType(typeName);
-    const field =
-      isObjectType(type) || isInterfaceType(type) ? type.getFields()[node.name.value] : undefined;
-    if (!field) return 0; // `__typename` and its like.
-    const result = getNamedType(field.type);
-    const { cost, listSize } = field.extensions as CostExtensions;
-    const size = typeof listSize === "object" ? listSize : undefined;
-    const given = size && node.arguments?.find(({ name }) => name.value === size.argument);
-    const value = given && valueFromASTUntyped(given.value, watched);
-    const usual = type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0;
-    const own = typeof cost === "function" ? cost(value) : (cost ?? usual);
-    return own + lengthOf(listSize, value) * within(node.selectionSet, result.name);
-  });
-  const cost = root ? below(operation.selectionSet, root.name) : 0;
-  return { cost, isOfVariables };
+  const fragments = fragmentsOf(document);
+  let isOfVariables = false;
+  let known: number | undefined;
+
+  function measure({ coerced }: VariableValues): number {
+    const ofFragments = new Map<string, number>();
+
+    const ofSelections = ({ selections }: SelectionSetNode, typeName: string): number =>
+      selections.reduce((sum, one) => sum + ofSelection(one, typeName), 0);
+
+    function ofSelection(selection: SelectionNode, typeName: string): number {
+      if (selection.kind === Kind.FIELD) return ofField(selection, typeName);
+      if (selection.kind === Kind.FRAGMENT_SPREAD) return ofFragment(selection.name.value);
+      return ofSelections(selection.selectionSet, selection.typeCondition?.name.value ?? typeName);
+    }
+
+    function ofFragment(name: string): number {
+      const fragment = fragments.get(name);
+      let measured = ofFragments.get(name);
+      if (measured === undefined && fragment) {
+        measured = ofSelections(fragment.selectionSet, fragment.typeCondition.name.value);
+        ofFragments.set(name, measured);
+      }
+      return measured ?? 0;
+    }
+
+    function ofField({ name, arguments: given, selectionSet }: FieldNode, typeName: string) {
+      const type = schema.getType(typeName);
+      const field =
+        isObjectType(type) || isInterfaceType(type) ? type.getFields()[name.value] : undefined;
+      if (!field) return 0; // `__typename` and its like.
+      const { cost, listSize } = field.extensions as CostExtensions;
+      const sizedBy = typeof listSize === "object" ? listSize.argument : undefined;
+      const size = given?.find(({ name }) => name.value === sizedBy)?.value;
+      isOfVariables ||= size !== undefined && size.kind !== Kind.INT;
+      const value = size && valueFromASTUntyped(size, coerced);
+      const usual = type === root ? upstreamCallCost : selectionSet ? 1 : 0;
+      const own = typeof cost === "function" ? cost(value) : (cost ?? usual);
+      if (!selectionSet) return own;
+      return (
+        own + lengthOf(listSize, value) * ofSelections(selectionSet, getNamedType(field.type).name)
+      );
+    }
+
+    return root ? ofSelections(operation.selectionSet, root.name) : 0;
+  }
+
+  return (values) => {
+    const cost = known ?? measure(values);
+    if (!isOfVariables) known = cost;
+    return cost;
+  };
 }
 
 function lengthOf(listSize: CostExtensions["listSize"], value: unknown): number {
@@ -160,39 +173,3 @@ function lengthOf(listSize: CostExtensions["listSize"], value: unknown): number 
     ? Math.max(0, value)
     : listSize.byDefault;
 }
-
-/**
- * Adds up the measures of all fields in a selection, with those of its fragments. Each fragment is
- * measured once, however often it is spread.
- * @param ofField measures a field of a type; `below` measures what is selected of it
- */
-export function measureOf(
-  document: DocumentNode,
-  ofField: (field: FieldNode, typeName: string, below: Measure) => number,
-): Measure {
-  const fragments = fragmentsOf(document);
-  const ofFragments = new Map<string, number>();
-
-  const below: Measure = (set, typeName) =>
-    (set?.selections ?? []).reduce((sum, one) => sum + ofSelection(one, typeName), 0);
-
-  function ofSelection(selection: SelectionNode, typeName: string): number {
-    if (selection.kind === Kind.FIELD) return ofField(selection, typeName, below);
-    if (selection.kind === Kind.FRAGMENT_SPREAD) return ofFragment(selection.name.value);
-    return below(selection.selectionSet, selection.typeCondition?.name.value ?? typeName);
-  }
-
-  function ofFragment(name: string): number {
-    const fragment = fragments.get(name);
-    let measured = ofFragments.get(name);
-    if (measured === undefined && fragment) {
-      measured = below(fragment.selectionSet, fragment.typeCondition.name.value);
-      ofFragments.set(name, measured);
-    }
-    return measured ?? 0;
-  }
-
-  return below;
-}
-
-type Measure = (selections: SelectionSetNode | undefined, typeName: string) => number;

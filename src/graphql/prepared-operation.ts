@@ -1,6 +1,5 @@
 import {
   type DocumentNode,
-  type FieldNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
   OperationTypeNode,
@@ -9,10 +8,10 @@ import {
 import type { Call } from "../core/core.ts";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { compileOperation } from "./compiled-operation.ts";
+import { collectFields, compileOperation, fragmentsOf } from "./compiled-operation.ts";
 import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
-import { costOf, measureOf, tooComplex } from "./operation-limits.ts";
+import { costOf, tooComplex } from "./operation-limits.ts";
 import { type Variables, valuesOf } from "./variables.ts";
 
 export type PreparedOperation = ReturnType<typeof prepareOperation>;
@@ -32,15 +31,7 @@ export function prepareOperation(
   const isAmbiguous = type === OperationTypeNode.MUTATION && fields.length > 1;
   const compiled = compileOperation(schema, document, node, onFields);
   const resultsOf = oncePerEvent(() => new Map<string, SharedResult | null>());
-  /** Undefined while unknown, and if it depends on variables. */
-  let knownCost: number | undefined;
-
-  function costWith({ coerced }: VariableValues): number {
-    if (knownCost !== undefined) return knownCost;
-    const { cost, isOfVariables } = costOf(schema, document, node, coerced);
-    if (!isOfVariables) knownCost = cost;
-    return cost;
-  }
+  const costWith = costOf(schema, document, node);
 
   return {
     type,
@@ -56,7 +47,7 @@ export function prepareOperation(
       const values = valuesOf(schema, node, given);
       if (costWith(values) > limits.cost) {
         const what = "ask for fewer objects, or less of each";
-        throw tooComplex(`may cost more than ${limits.cost}: ${what}`);
+        throw tooComplex(`may cost more than ${limits.cost}: ${what}`, false);
       }
       if (idempotencyKey === undefined || !isAmbiguous) return values;
       const message = "Idempotency-Key goes with one mutation: send them one by one";
@@ -88,13 +79,8 @@ export function prepareOperation(
  * `__typename`, which some clients add to every selection, counts only if there is nothing else.
  */
 function rootFieldsOf(document: DocumentNode, operation: OperationDefinitionNode): string[] {
-  const fields = new Map<string, string>();
-  const note = ({ alias, name }: FieldNode) => {
-    fields.set((alias ?? name).value, name.value);
-    return 0;
-  };
-  measureOf(document, note)(operation.selectionSet, "");
-  const all = [...fields.values()];
+  const fields = collectFields(fragmentsOf(document), [operation.selectionSet]);
+  const all = [...fields.values()].flatMap(([field]) => field?.name.value ?? []);
   const asked = all.filter((name) => name !== "__typename");
   return asked.length > 0 ? asked : all;
 }
