@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { Caller, Scope } from "../auth/caller.ts";
-import { type Credentials, type Identify, inAccount } from "../auth/identify.ts";
+import type { Credential, Scope } from "../auth/caller.ts";
+import { type Credentials, createIdentify, type Identify, type Verify } from "../auth/identify.ts";
 import { GatewayError } from "../errors.ts";
 import type { Operator } from "./operator.ts";
 
@@ -13,42 +13,32 @@ const readScopes: ReadonlySet<Scope> = new Set<Scope>([
 ]);
 
 /** Operators are callers with the scope `admin`; with AUTH_MODE=none every caller is one. */
-export function createOperatorIdentity(identify: Identify, accounts: readonly string[]) {
-  async function adminOf(credentials: Credentials): Promise<Caller> {
-    const caller = await identify(credentials);
-    if (caller.scopes.has("admin") && caller.watch === undefined) return caller;
+export function createOperatorIdentity(verify: Verify, accounts: ReadonlySet<string>) {
+  async function verifyAdmin(credentials: Credentials): Promise<Credential> {
+    const credential = await verify(credentials);
+    if (credential.scopes.has("admin")) return credential;
     throw new GatewayError("PERMISSION_DENIED", "needs the scope admin", {
       reason: "SCOPE_MISSING",
     });
   }
 
+  const identifyAdmin = createIdentify(verifyAdmin, accounts);
+  /** For GraphQL: an operator as a caller who may only read. */
+  const identify: Identify = async ({ header }, account) => {
+    const { customerToken: _, ...caller } = await identifyAdmin({ header }, account);
+    return { ...caller, scopes: readScopes };
+  };
   return {
-    /** @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED without the scope `admin` */
+    identify,
+    /** @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED without `admin` or an account */
     async operatorOf({ headers }: IncomingMessage): Promise<Operator> {
-      const seen: Caller[] = [];
-      let refusal: unknown;
-      const credentials = { header: (name: string) => headers[name]?.toString() };
-      for (const account of accounts) {
-        try {
-          seen.push(await adminOf(inAccount(credentials, account)));
-        } catch (error) {
-          if (!isOfAccount(error)) throw error;
-          refusal = error;
-        }
-      }
-      const [caller] = seen;
-      if (!caller) throw refusal;
-      return { name: caller.name, accounts: seen.map(({ account }) => account) };
-    },
-    /** The same for GraphQL: an operator as a caller who may only read. */
-    async identify({ header }: Credentials): Promise<Caller> {
-      const { customerToken: _, ...caller } = await adminOf({ header });
-      return { ...caller, scopes: readScopes };
+      const header = (name: string) => headers[name]?.toString();
+      const { name, merchants = accounts } = await verifyAdmin({ header });
+      const mine = accounts.intersection(merchants);
+      if (mine.size > 0) return { name, accounts: [...mine] };
+      throw new GatewayError("PERMISSION_DENIED", "none of your merchant accounts is configured", {
+        reason: "MERCHANT_ACCOUNT_REFUSED",
+      });
     },
   };
-}
-
-/** Whether the caller is known, and only may not use this merchant account. */
-function isOfAccount(error: unknown): boolean {
-  return error instanceof GatewayError && error.details.reason === "MERCHANT_ACCOUNT_REFUSED";
 }

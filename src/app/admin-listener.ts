@@ -5,8 +5,8 @@ import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { loadPage } from "../admin/page.ts";
 import { sandboxRoutes } from "../admin/sandbox-actions.ts";
 import { createAdminServer, type OpenRoutes } from "../admin/server.ts";
-import { identifyOperator } from "../auth/create-authentication.ts";
-import type { Identify } from "../auth/identify.ts";
+import { verifyOperator } from "../auth/create-authentication.ts";
+import type { Verify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
 import { createMaskedSchema } from "../graphql/schema/schema.ts";
@@ -25,7 +25,7 @@ import type { Stores } from "./stores.ts";
 export interface AdminListenerOptions
   extends Pick<ConsoleOptions, "accounts" | "activities" | "notReady"> {
   readonly core: Core;
-  readonly identify: Identify;
+  readonly verify: Verify;
   readonly stores: Stores;
   readonly admission: Admission;
   readonly intake: Intake;
@@ -50,9 +50,8 @@ export function createAdminListener(
   const { maxConnections, maxConnectionsPerAddress } = config;
   const { adminKey } = config;
   const isOpen = config.auth.modes.has("none") && adminKey === undefined;
-  const names = [...accounts.keys()];
-  const identify = adminKey ? identifyOperator(adminKey, new Set(names)) : options.identify;
-  const operators = createOperatorIdentity(identify, names);
+  const verify = adminKey ? verifyOperator(adminKey) : options.verify;
+  const operators = createOperatorIdentity(verify, new Set(accounts.keys()));
   // Built when a page first asks, since a second schema costs a tenth of the start.
   let built: GraphqlServer | undefined;
   const graphql = () => {

@@ -13,7 +13,7 @@ export async function checkFiles(config: Config): Promise<void> {
   const { auth, tls, trustedDocuments } = config;
   const mistakes: string[] = [];
   for (const open of [
-    () => createAuthentication({ ...auth, accounts, watchTokens: undefined }).close(),
+    () => createAuthentication(auth, accounts).close(),
     () => tls && openTlsFiles(tls, { report: noReport }).close(),
     () => trustedDocuments && checkDocuments(trustedDocuments, config),
   ]) {

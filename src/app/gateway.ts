@@ -65,10 +65,8 @@ export async function startGateway(config: Config, log: Logger, sandbox: object 
 
   // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
-  const authentication = createAuthentication({
-    ...{ ...config.auth, accounts: new Set(names), watchTokens, report },
-  });
-  const { identify } = authentication;
+  const authentication = createAuthentication(config.auth, new Set(names), watchTokens, report);
+  const { verify, identify } = authentication;
   const tlsFiles =
     config.tls &&
     openTlsFiles(config.tls, { onChange: (identity) => edges.rpc.renewTls(identity), report });
@@ -104,7 +102,7 @@ export async function startGateway(config: Config, log: Logger, sandbox: object 
       : []),
   ];
   const admin = createAdminListener(config, log, {
-    ...{ accounts, activities, core, identify, stores },
+    ...{ accounts, activities, core, verify, stores },
     ...{ admission, intake, tlsFiles, telemetry, emulator },
     ...{ notReady, publicUrl: () => listeningUrl },
   });

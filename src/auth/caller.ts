@@ -19,10 +19,8 @@ export const scopes = [
 
 export type Scope = (typeof scopes)[number];
 
-const known: ReadonlySet<string> = new Set(scopes);
-
 export function isScope(text: string): text is Scope {
-  return known.has(text);
+  return (scopes as readonly string[]).includes(text);
 }
 
 /** What a caller's credentials allow. */

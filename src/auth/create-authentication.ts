@@ -3,9 +3,10 @@ import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { createApiKeys } from "./api-keys.ts";
 import type { Credential } from "./caller.ts";
-import { createIdentify, type Identify, type IdentifyOptions } from "./identify.ts";
+import { createIdentify, createVerify, type Verify } from "./identify.ts";
 import { type CallerClaims, createReadJwt } from "./jwt.ts";
-import { fileKeySet, type KeySet, remoteKeySet } from "./key-set.ts";
+import { fileKeySet, remoteKeySet } from "./key-set.ts";
+import type { WatchTokens } from "./watch-token.ts";
 
 export interface AuthOptions extends CallerClaims {
   readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
@@ -23,26 +24,32 @@ export interface AuthOptions extends CallerClaims {
 }
 
 /**
- * Creates `identify` for the configured modes. `close` stops watching the key files.
+ * Creates `verify` and `identify` for the configured modes. `close` stops watching the key files.
+ * @param accounts names of the merchant accounts
  * @throws ConfigError for a file that cannot be read or is wrong
  */
 export function createAuthentication(
-  options: AuthOptions &
-    Pick<IdentifyOptions, "accounts" | "watchTokens"> & { readonly report?: Report },
+  { modes, apiKeysFile: path, jwt, ...claims }: AuthOptions,
+  accounts: ReadonlySet<string>,
+  watchTokens?: WatchTokens,
+  report: Report = noReport,
 ) {
-  const { modes, apiKeysFile: path, jwt, customerClaim, serviceClaim } = options;
-  const { accounts, watchTokens, report = noReport } = options;
   const apiKeys =
     path === undefined
       ? undefined
       : createApiKeys({ variable: "API_KEYS_FILE", path, report }, accounts);
-  const keys = jwt && openKeySet(jwt.keySet, report);
+  const keys =
+    jwt &&
+    ("file" in jwt.keySet
+      ? fileKeySet({ variable: "AUTH_JWKS_FILE", path: jwt.keySet.file, report })
+      : remoteKeySet(jwt.keySet.url, (reason) => report("keySetNotFetched", { reason })));
+  const verify = createVerify({
+    ...{ watchTokens, findKey: apiKeys?.find, open: modes.has("none") },
+    readJwt: jwt && keys && createReadJwt({ ...jwt, ...claims, keys }),
+  });
   return {
-    identify: createIdentify({
-      ...{ accounts, watchTokens, findKey: apiKeys?.find },
-      open: modes.has("none"),
-      readJwt: jwt && keys && createReadJwt({ ...jwt, keys, customerClaim, serviceClaim }),
-    }),
+    verify,
+    identify: createIdentify(verify, accounts),
     close() {
       apiKeys?.close();
       keys?.close();
@@ -50,18 +57,11 @@ export function createAuthentication(
   };
 }
 
-/** Identifies operators by one key, where all other callers need none. */
-export function identifyOperator(key: Secret, accounts: ReadonlySet<string>): Identify {
+/** Verifies operators by one key, where all other callers need none. */
+export function verifyOperator(key: Secret): Verify {
   const digest = hash("sha256", key.reveal());
   const operator: Credential = { name: "operator", scopes: new Set(["admin"]) };
   // Found by its hash, as API keys are.
   const findKey = (given: string) => (hash("sha256", given) === digest ? operator : undefined);
-  return createIdentify({ accounts, watchTokens: undefined, open: false, findKey });
-}
-
-function openKeySet(source: NonNullable<AuthOptions["jwt"]>["keySet"], report: Report): KeySet {
-  if ("file" in source) {
-    return fileKeySet({ variable: "AUTH_JWKS_FILE", path: source.file, report });
-  }
-  return remoteKeySet(source.url, (reason) => report("keySetNotFetched", { reason }));
+  return createVerify({ watchTokens: undefined, open: false, findKey });
 }

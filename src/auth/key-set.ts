@@ -56,21 +56,13 @@ export function remoteKeySet(
     [customFetch]: fetchBounded,
   });
 
-  let reportedAtMs = Number.NEGATIVE_INFINITY;
-  function report(error: unknown): void {
-    // Reported once per cooldown: while the issuer is unreachable every call fails alike.
-    if (Date.now() - reportedAtMs < cooldownMs) return;
-    reportedAtMs = Date.now();
-    onProblem(faultOf(error));
-  }
-
   let triedAt = Number.NEGATIVE_INFINITY;
   function refreshInBackground(): void {
     const now = Date.now();
     if (cache.uat === undefined || now - cache.uat < refreshMs) return;
     if (now - triedAt < cooldownMs) return;
     triedAt = now;
-    remote.reload().catch(report);
+    remote.reload().catch((error) => onProblem(faultOf(error)));
   }
 
   return {
@@ -80,7 +72,7 @@ export function remoteKeySet(
         return await remote(header, token);
       } catch (error) {
         if (isNoKey(error)) throw error;
-        report(error);
+        onProblem(faultOf(error));
         throw new GatewayError("UNAVAILABLE", "the issuer's key set cannot be fetched right now", {
           reason: "KEY_SET_UNAVAILABLE",
           retryAfterMs: 1_000,

@@ -3,6 +3,7 @@ import { decodeJwt, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { type GatewayError, unauthenticated } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { Secret } from "../secrets/secret.ts";
+import type { Credential } from "./caller.ts";
 
 /** What a watch token allows: to watch this one payment or payout, and nothing else. */
 export interface WatchGrant {
@@ -37,11 +38,8 @@ export function createWatchTokens(secret: Secret, previous: readonly Secret[] = 
         .sign(key);
     },
 
-    /**
-     * @returns the grant, with an id of the token that is not secret
-     * @throws GatewayError UNAUTHENTICATED for a token that is expired or not the gateway's
-     */
-    async verify(token: string): Promise<WatchGrant & { readonly id: string }> {
+    /** @throws GatewayError UNAUTHENTICATED for a token that is expired or not the gateway's */
+    async verify(token: string): Promise<Credential> {
       const payload = await verified(token, keys).catch((error: unknown) => {
         if (!(error instanceof errors.JWTExpired)) throw invalid();
         throw unauthenticated("the watch token has expired", { reason: "WATCH_TOKEN_EXPIRED" });
@@ -57,10 +55,11 @@ export function createWatchTokens(secret: Secret, previous: readonly Secret[] = 
         throw invalid();
       }
       return {
-        id: jti,
-        account,
-        kind: kindValue,
-        externalId: external_id,
+        // The token's id is not secret.
+        name: `watch:${jti}`,
+        merchants: new Set([account]),
+        scopes: new Set(),
+        watch: { kind: kindValue, externalId: external_id },
         expiresAtMs: exp * 1_000,
       };
     },

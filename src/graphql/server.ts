@@ -1,5 +1,4 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { inAccount } from "../auth/identify.ts";
 import type { GatewayError } from "../errors.ts";
 import { kinds } from "../model/kinds.ts";
 import type { Slot } from "../net/admission.ts";
@@ -49,8 +48,7 @@ export function createGraphqlServer(options: EdgeOptions) {
       isGet: method === "GET",
       lastEventId: sent["last-event-id"]?.toString() || undefined,
       acceptLanguage: sent["accept-language"] ?? null,
-      authenticate: (account) =>
-        identify(account === undefined ? credentials : inAccount(credentials, account)),
+      authenticate: (account) => identify(credentials, account),
     });
     response.on("close", () => {
       if (response.writableFinished) settle();

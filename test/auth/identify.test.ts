@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLocalJWKSet } from "jose";
 import { createApiKeys } from "../../src/auth/api-keys.ts";
-import { createIdentify, type IdentifyOptions } from "../../src/auth/identify.ts";
+import { createIdentify, createVerify, type VerifyOptions } from "../../src/auth/identify.ts";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -33,13 +33,17 @@ const readJwt = readerOf({
   version: () => 1,
 });
 
-const closed: IdentifyOptions = {
+const closed: Options = {
   accounts: new Set(["default", "shop", "market"]),
   watchTokens,
   open: false,
   findKey: apiKeys.find,
   readJwt,
 };
+
+interface Options extends VerifyOptions {
+  readonly accounts: ReadonlySet<string>;
+}
 
 interface Shown {
   readonly bearer?: string;
@@ -49,19 +53,23 @@ interface Shown {
   readonly watchToken?: string;
 }
 
-function who(shown: Shown, options: Partial<IdentifyOptions> = {}) {
+function who(shown: Shown, options: Partial<Options> = {}) {
   const headers: Record<string, string | undefined> = {
     authorization: shown.bearer === undefined ? shown.authorization : `Bearer ${shown.bearer}`,
     "x-merchant-account": shown.account,
     "x-customer-auth": shown.customerToken,
   };
-  return createIdentify({ ...closed, ...options })({
+  const { accounts, ...rest } = { ...closed, ...options };
+  return createIdentify(
+    createVerify(rest),
+    accounts,
+  )({
     header: (name) => headers[name],
     watchToken: shown.watchToken,
   });
 }
 
-async function refusal(shown: Shown, options?: Partial<IdentifyOptions>): Promise<string> {
+async function refusal(shown: Shown, options?: Partial<Options>): Promise<string> {
   try {
     await who(shown, options);
   } catch (error) {

@@ -11,7 +11,7 @@ import {
 } from "graphql-ws";
 import * as ws from "ws";
 import type { Caller } from "../../auth/caller.ts";
-import { type Credentials, inAccount } from "../../auth/identify.ts";
+import type { Credentials } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
@@ -175,7 +175,7 @@ export function createProtocol(edge: Edge) {
         acceptLanguage: request.headers["accept-language"] ?? null,
         authenticate: async (account) => {
           const known = stillValid(caller);
-          return account === undefined ? known : identify(inAccount(credentials!, account));
+          return account === undefined ? known : identify(credentials!, account);
         },
       });
     }
