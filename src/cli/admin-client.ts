@@ -4,8 +4,8 @@ import type { Refusal } from "../admin/console-api.ts";
 import type { Environment } from "../config/environment.ts";
 import { CommandError, exitCodes, interruption } from "./command-error.ts";
 import {
-  accountAdvice,
   addGatewayOptions,
+  adviceOn,
   credentialOf,
   type GatewayOptions,
   tlsOf,
@@ -69,22 +69,15 @@ export function createAskAdmin(
     const body: unknown = await answer.json().catch(() => undefined);
     if (status === 404) return undefined;
     if (status === 204) return {} as T;
-    if (status === 503)
-      throw new CommandError("the event store is out of reach", exitCodes.unavailable);
-    if (status === 500)
-      throw new CommandError(`${adminUrl} failed (500): the gateway's log says why`);
-    if (status === 400 || status === 401 || status === 403) {
-      const { error: said = "a key with the scope admin is required", reason } = (body ??
-        {}) as Partial<Refusal>;
-      const advice =
-        status === 401
-          ? ": set PAYMENTS_GATEWAY_KEY, or give --key-file"
-          : accountAdvice(options, reason);
-      throw new CommandError(`the admin listener refuses (${status}): ${printable(said)}${advice}`);
-    }
     // 422: a replay that failed, whose body says why.
-    if (body === undefined || ![200, 422].includes(status)) throw notAnAdminListener(adminUrl);
-    return body as T;
+    if (body && (status === 200 || status === 422)) return body as T;
+    const { error, reason } = (body ?? {}) as Partial<Refusal>;
+    if (typeof error !== "string") throw notAnAdminListener(adminUrl);
+    const advice = adviceOn(options, status === 401, reason);
+    throw new CommandError(
+      `the admin listener refuses (${status}): ${printable(error)}${advice}`,
+      status === 503 ? exitCodes.unavailable : exitCodes.failed,
+    );
   };
 }
 

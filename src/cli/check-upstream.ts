@@ -22,7 +22,7 @@ export async function checkUpstream(
   { rateLimit, upstreamTimeoutMs }: Config,
   signal: AbortSignal,
 ): Promise<Finding> {
-  const { ok, warning, failed } = findings(`upstream ${account.name}`);
+  const { ok, failed } = findings(`upstream ${account.name}`);
   const bucket = new QueuedBucket(rateLimit);
   const upstream = createUpstream({
     account,
@@ -56,20 +56,8 @@ export async function checkUpstream(
       );
     }
     const code = error.details.upstream?.code;
-    if (error.code === "RESOURCE_EXHAUSTED") {
-      return warning(
-        `${url} answers, but the account's request budget is used up`,
-        "try again later to see whether it accepts the credentials",
-      );
-    }
-    if (error.code === "PERMISSION_DENIED" && code) {
-      return warning(
-        `${url} knows ${account.login}, but does not allow it to look up payouts: ${printable(code)}`,
-        "fine for an account without payouts; otherwise ask the service to allow it",
-      );
-    }
     // Whatever the service says of a payout that does not exist, it knows who asks.
-    if (code && error.code !== "UNAVAILABLE") return taken();
+    if (code && !["UNAVAILABLE", "RESOURCE_EXHAUSTED"].includes(error.code)) return taken();
     if (code) return failed(`${url} fails: ${printable(error.message)}`, "ask the service");
     if (systemCode(error.cause) !== undefined) {
       return failed(

@@ -5,8 +5,8 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Environment } from "../config/environment.ts";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { systemCode } from "../net/system-errors.ts";
-import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
-import { accountAdvice, credentialOf, type GatewayOptions, tlsOf } from "./gateway-options.ts";
+import { CommandError, type ExitCode, exitCodes } from "./command-error.ts";
+import { adviceOn, credentialOf, type GatewayOptions, tlsOf } from "./gateway-options.ts";
 import { unreachable } from "./reach.ts";
 import { printable } from "./terminal.ts";
 
@@ -62,22 +62,16 @@ function callError(error: unknown, options: GatewayOptions): unknown {
       exitCodes.unavailable,
     );
   }
-  switch (code) {
-    case Code.Unavailable:
-      return new CommandError(`not now: ${said}`, exitCodes.unavailable);
-    case Code.Unauthenticated:
-      return new CommandError(
-        `the gateway does not accept the credentials: ${said} (set PAYMENTS_GATEWAY_KEY or give --key-file)`,
-      );
-    case Code.InvalidArgument:
-      return wrongUsage(`the gateway refuses: ${said}`);
-    default: {
-      const [info] = error.findDetails(ErrorInfoSchema);
-      const advice = accountAdvice(options, info?.reason);
-      return new CommandError(`the gateway refuses (${codeName(code)}): ${said}${advice}`);
-    }
-  }
+  const [info] = error.findDetails(ErrorInfoSchema);
+  const advice = adviceOn(options, code === Code.Unauthenticated, info?.reason);
+  const message = `the gateway refuses (${codeName(code)}): ${said}${advice}`;
+  return new CommandError(message, exitCodeOf[code] ?? exitCodes.failed);
 }
+
+const exitCodeOf: { readonly [Of in Code]?: ExitCode } = {
+  [Code.Unavailable]: exitCodes.unavailable,
+  [Code.InvalidArgument]: exitCodes.usage,
+};
 
 /** `FAILED_PRECONDITION` for `Code.FailedPrecondition`. */
 export function codeName(code: Code): string {

@@ -75,11 +75,13 @@ export function httpUrl(text: string): string {
   throw wrongUsage(`${JSON.stringify(text)} is not an http or https URL`);
 }
 
-/** What to do about a refusal with this reason, if it is for a merchant account that was not named. */
-export function accountAdvice(
+/** What to do about a refusal with this reason, if an option or a variable helps. */
+export function adviceOn(
   { account }: Pick<GatewayOptions, "account">,
+  isUnauthenticated: boolean,
   reason: string | undefined,
 ): string {
+  if (isUnauthenticated) return ": set PAYMENTS_GATEWAY_KEY, or give --key-file";
   return reason === "MERCHANT_ACCOUNT_REFUSED" && account === undefined ? ": give --account" : "";
 }
 

@@ -1,11 +1,12 @@
+import type { DescEnum } from "@bufbuild/protobuf";
 import { type Timestamp, timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import type { Environment } from "../config/environment.ts";
 import { duration } from "../config/kinds.ts";
-import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { type ListedPayment, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
-import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
+import { PayoutStateSchema } from "../gen/payments/v1/payout_pb.ts";
 import { type ListedPayout, PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { onGateway } from "./gateway-client.ts";
 import {
@@ -47,9 +48,9 @@ export function configure(command: Command, env: Environment): void {
     command
       .addOption(
         new Option("--state <states...>", "only those in one of these states").choices(
-          Object.keys(resources[resource].states)
-            .filter((name) => name !== "UNSPECIFIED")
-            .map((name) => name.toLowerCase()),
+          resources[resource].states.values
+            .filter(({ number }) => number !== 0)
+            .map(({ localName }) => localName.toLowerCase()),
         ),
       )
       .option("--needs-operator", "only those of which an operator has to find out the outcome")
@@ -67,48 +68,38 @@ export function configure(command: Command, env: Environment): void {
 
 type Listed = ListedPayment | ListedPayout;
 
-interface Request {
-  readonly states: never[];
-  readonly needsOperator: boolean | undefined;
-  readonly firstSeenAfter: Timestamp | undefined;
-  readonly newestFirst: true;
-  readonly pageToken: string;
-}
-
 const timeoutMs = 10_000;
 
 const resources = {
   payments: {
-    states: PaymentState as Readonly<Record<string, number>>,
-    read: (transport: Transport, request: Request) =>
-      createClient(PaymentService, transport).listPayments(request, { timeoutMs }),
+    states: PaymentStateSchema as DescEnum,
+    clientOf: (transport: Transport) => createClient(PaymentService, transport).listPayments,
   },
   payouts: {
-    states: PayoutState as Readonly<Record<string, number>>,
-    read: (transport: Transport, request: Request) =>
-      createClient(PayoutService, transport).listPayouts(request, { timeoutMs }),
+    states: PayoutStateSchema as DescEnum,
+    clientOf: (transport: Transport) => createClient(PayoutService, transport).listPayouts,
   },
 } as const;
 
 async function list(resource: Resource, options: Options, env: Environment): Promise<void> {
-  const { states, read } = resources[resource];
-  const names = Object.keys(states);
+  const { states, clientOf } = resources[resource];
+  const { since, needsOperator, limit = Number.POSITIVE_INFINITY } = options;
   const request = {
-    states: (options.state ?? []).map((name) => states[name.toUpperCase()]) as never[],
-    newestFirst: true as const,
-    needsOperator: options.needsOperator,
-    firstSeenAfter:
-      options.since === undefined ? undefined : timestampFromMs(Date.now() - options.since),
+    states: states.values
+      .filter(({ localName }) => options.state?.includes(localName.toLowerCase()))
+      .map(({ number }) => number as never),
+    firstSeenAfter: since === undefined ? undefined : timestampFromMs(Date.now() - since),
+    ...{ needsOperator, newestFirst: true },
   };
-  const { limit = Number.POSITIVE_INFINITY } = options;
   let shown = 0;
   let pageToken = "";
   await onGateway(options, env, async (transport) => {
+    const read = clientOf(transport);
     do {
-      const page = await read(transport, { ...request, pageToken });
+      const page = await read({ ...request, pageToken }, { timeoutMs });
       const listed: readonly Listed[] = "payments" in page ? page.payments : page.payouts;
       for (const one of listed.slice(0, limit - shown)) {
-        const state = names.find((name) => states[name] === one.state) ?? `${one.state}`;
+        const state = states.value[one.state]?.localName ?? `${one.state}`;
         if (options.json) printJson(jsonOf(one, state));
         else print(lineOf(one, state));
         shown++;

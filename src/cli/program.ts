@@ -89,7 +89,7 @@ export const commands: Readonly<Record<string, Listed>> = {
   serve: ["run the gateway", () => import("./serve.ts")],
   sandbox: ["run the emulator of the payments service alone", () => import("./sandbox.ts")],
   check: [
-    "check the configuration and what it names: upstream, Redis, TLS, keys",
+    "check the configuration and what it names: upstream, Redis, DATA_DIR, keys",
     () => import("./check.ts"),
   ],
   listen: [

@@ -1,14 +1,11 @@
 import assert from "node:assert/strict";
-import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, test } from "node:test";
 import { startSandbox } from "../../sandbox/server.ts";
-import { checkTls } from "../../src/cli/check-surroundings.ts";
-import { readConfig } from "../../src/config/config.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { openDirectory } from "../../src/stores/sqlite/directory.ts";
 import { freePorts } from "../gateway/spawn.ts";
@@ -57,7 +54,7 @@ test("a valid configuration passes, and nothing is created at the upstream", asy
   assert.equal(ok, true);
   assert.match(said("upstream default"), /^ok: .* accepts the credentials of shop; 50 requests/);
   assert.match(said("configuration"), /^ok: accounts: default; state in memory/);
-  assert.match(said("PUBLIC_URL"), /^warning: .*does not answer from here/);
+  assert.match(said("PUBLIC_URL"), /^warning: .*does not answer: /);
   const { payments, payouts } = sandbox.ledger();
   assert.deepEqual([payments.length, payouts.length], [0, 0]);
 });
@@ -202,16 +199,6 @@ test("Ctrl-C ends the check at once, with 130", async (t) => {
   assert.doesNotMatch(said, /✗/);
 });
 
-test("a certificate that expires is reported", () => {
-  const [cert, key] = [tlsFile("localhost.crt"), tlsFile("localhost.key")];
-  const config = readConfig({ ...freePorts, TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
-  const { validTo } = new X509Certificate(readFileSync(cert));
-  const at = (days: number) => new Date(Date.parse(validTo) + days * 86_400_000);
-  assert.equal(checkTls(config, at(-40)).verdict, "ok");
-  assert.equal(checkTls(config, at(-10)).verdict, "warning");
-  assert.match(checkTls(config, at(1)).message, /expired on/);
-});
-
 test("durability, missing replicas and forbidden commands of Redis are reported", {
   skip: withoutRedis,
 }, async (t) => {
@@ -221,17 +208,16 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
   const first = await redis(server.url);
   assert.equal(first.code, 0);
   assert.match(first.said("redis"), /^ok: connected, version \d+\.\d+/);
-  assert.match(first.said("redis durability"), /^warning: .*nothing on disk/);
-  assert.match(first.said("redis scripts"), /^ok/);
+  assert.match(first.said("redis"), /^warning: .*nothing on disk/m);
   assert.deepEqual(await server.command("KEYS", "*"), [], "nothing is left behind");
 
   await server.command("CONFIG", "SET", "appendonly", "yes", "appendfsync", "always");
   const lacking = await redis(server.url, { REDIS_MIN_REPLICAS: "1" });
   assert.equal(lacking.code, 1);
-  assert.match(lacking.said("redis durability"), /^ok/);
+  assert.match(lacking.said("redis"), /^ok: append-only file/m);
   assert.match(
-    lacking.said("redis replicas"),
-    /^failed: a write would not count: REDIS_MIN_REPLICAS is 1, /,
+    lacking.said("redis"),
+    /^failed: a write would not count: REDIS_MIN_REPLICAS is 1, /m,
   );
 
   const rules = ["on", ">canary-secret", "~pgw:*", "&*", "+@all", "-@stream"];
@@ -240,19 +226,19 @@ test("durability, missing replicas and forbidden commands of Redis are reported"
   const forbidden = await redis(guest);
   assert.equal(forbidden.code, 1);
   assert.match(
-    forbidden.said("redis scripts"),
-    /^failed: cannot be run: .*(NOPERM|can't run this command)/,
+    forbidden.said("redis"),
+    /^failed: cannot be used: .*(NOPERM|can't run this command)/,
   );
   const may = (...rights: string[]) => server.command("ACL", "SETUSER", "guest", ...rights);
   await may("+@all", "-subscribe");
-  assert.match((await redis(guest)).said("redis scripts"), /^failed: .*subscribe/);
+  assert.match((await redis(guest)).said("redis"), /^failed: .*subscribe/);
   await may("+@all", "-info");
   assert.match((await redis(guest)).all, /NOPERM.*allow the user all commands/s);
   await may("+@all", "-role");
   assert.equal((await redis(guest)).code, 0);
   const unsure = await redis(guest, { REDIS_MIN_REPLICAS: "all" });
   assert.equal(unsure.code, 1);
-  assert.match(unsure.said("redis replicas"), /^failed: a write would not count: .*role/);
+  assert.match(unsure.said("redis"), /^failed: a write would not count: .*role/m);
   const wrong = await redis(guest.replace("canary-secret", "canary-wrong"));
   assert.equal(wrong.code, 1);
   assert.match(wrong.said("redis"), /^failed: .*WRONGPASS/);
@@ -270,8 +256,7 @@ test("a Redis that is a replica is told as such", { skip: withoutRedis }, async 
   const replica = closing(t, await startRedis([["replicaof", `127.0.0.1 ${primary.port}`]]));
   const { code, said } = await check({ REDIS_URL: replica.url });
   assert.equal(code, 1);
-  assert.match(said("redis"), /^ok: connected/);
-  assert.match(said("redis scripts"), /^failed: cannot be run: .*read only replica/);
+  assert.match(said("redis"), /^failed: cannot be used: .*read only replica/);
 });
 
 test("the database in DATA_DIR is checked, and the process that has it open is named", async (t) => {
@@ -279,11 +264,11 @@ test("the database in DATA_DIR is checked, and the process that has it open is n
   const look = () => check({ DATA_DIR: data });
   const before = await look();
   assert.equal(before.code, 0);
-  assert.match(before.said("DATA_DIR"), /^ok: not there yet.*\n(ok|warning): [\d,]+ MiB are free/);
+  assert.match(before.said("DATA_DIR"), /^ok: not there yet.*; [\d,]+ MiB are free/);
   assert.equal(existsSync(data), false, "it makes nothing");
   const { close } = openDirectory(data);
   const held = await look();
-  assert.match(held.said("DATA_DIR"), new RegExp(`^warning: .*the pid ${process.pid}$`, "m"));
+  assert.match(held.said("DATA_DIR"), new RegExp(`^warning: .*the pid ${process.pid}$`));
   close();
   assert.match((await look()).said("DATA_DIR"), /^ok: \d+ MiB, schema version \d+, every page/);
   writeFileSync(join(data, "gateway.sqlite"), "no database, but long enough to be one".repeat(100));
