@@ -157,7 +157,9 @@ test("discard reports a letter that is already gone", async (t) => {
 });
 
 test("sends its key to the admin listener, and explains when the key is refused", async (t) => {
-  const [, url] = await adminOf(t, ({ key }) => (key === "Bearer k-admin" ? listOf() : [403, {}]));
+  const [, url] = await adminOf(t, ({ key }) =>
+    key === "Bearer k-admin" ? listOf() : [403, { error: "needs the scope admin" }],
+  );
   const list = (env: Record<string, string>) =>
     run(["dead-letters", "list"], { env: { PAYMENTS_GATEWAY_ADMIN_URL: url, ...env } });
   assert.equal((await list({ PAYMENTS_GATEWAY_KEY: "k-admin" })).code, 0);
@@ -167,7 +169,7 @@ test("sends its key to the admin listener, and explains when the key is refused"
   for (const env of [{}, { PAYMENTS_GATEWAY_KEY: "k-other" }]) {
     const { code, err } = await list(env as Record<string, string>);
     assert.equal(code, 1);
-    assert.match(err, /refuses \(403\): a key with the scope admin is required/);
+    assert.match(err, /refuses \(403\): needs the scope admin/);
     assert.ok(!err.includes("k-other"));
   }
 });
@@ -196,7 +198,7 @@ test("an answer without an end is no answer of an admin listener", async (t) => 
 
 test("an ambiguous id ends with 64, an unreachable store or listener with 69", async (t) => {
   const at = await adminOf(t, ({ url }) => {
-    if (!isList(url)) return [503, {}];
+    if (!isList(url)) return [503, { error: "the store is out of reach" }];
     return listOf(letter("a", "same", "2026-01-02"), letter("a", "sad", "2026-01-01"));
   });
   const both = await run(["dead-letters", "replay", "sa", ...at]);
@@ -204,7 +206,7 @@ test("an ambiguous id ends with 64, an unreachable store or listener with 69", a
   assert.match(both.err, /2 dead letters begin with "sa": give more of it/);
   const away = await run(["dead-letters", "replay", "sam", ...at]);
   assert.equal(away.code, 69);
-  assert.match(away.err, /the event store is out of reach/);
+  assert.match(away.err, /the store is out of reach/);
   const nobody = await run(["dead-letters", "list", "--admin-url", "http://127.0.0.1:9"]);
   assert.equal(nobody.code, 69);
   assert.match(nobody.err, /cannot reach the gateway at .*Else give --admin-url/);
