@@ -15,7 +15,7 @@ export function StatusTiles({ status: { value, problem } }: { status: Polled<Sta
   return (
     <>
       <Panel id="budget" title="Rate budget" aside={value && <Source {...value.budget} />}>
-        {value ? <Budget {...value.budget} /> : <Skeleton lines={3} />}
+        {value ? <Budget {...value.budget} history={value.history} /> : <Skeleton lines={3} />}
         {old}
       </Panel>
       <Panel
@@ -23,7 +23,7 @@ export function StatusTiles({ status: { value, problem } }: { status: Polled<Sta
         title="Payments service"
         aside={value && <Health {...value.upstream} isOld={problem !== undefined} />}
       >
-        {value ? <Upstream {...value.upstream} /> : <Skeleton lines={3} />}
+        {value ? <Upstream {...value.upstream} history={value.history} /> : <Skeleton lines={3} />}
       </Panel>
       <Panel id="callbacks" title="Callbacks" aside={<span class="soft">last 5 min</span>}>
         {value ? <Callbacks recent={value.callbacks} /> : <Skeleton lines={3} />}
@@ -47,8 +47,11 @@ function Source({ source }: BudgetStatus) {
   );
 }
 
-function Budget({ limit, remaining, resetSeconds, reserve, history, callers }: BudgetStatus) {
-  const sent = history.reduce((sum, point) => sum + point.sent, 0);
+type WithHistory = Pick<Status, "history">;
+
+function Budget(budget: BudgetStatus & WithHistory) {
+  const { limit, remaining, resetSeconds, reserve, history, callers } = budget;
+  const sent = history.reduce((sum, point) => sum + point.calls, 0);
   const lowest = Math.min(...history.map((point) => point.remaining ?? limit));
   return (
     <>
@@ -122,7 +125,7 @@ function Health({ health, isOld }: UpstreamStatus & { readonly isOld: boolean })
 
 const breakerWords = { closed: "calls go through", open: "failing fast" };
 
-function Upstream({ minute, history, breakers }: UpstreamStatus) {
+function Upstream({ minute, history, breakers }: UpstreamStatus & WithHistory) {
   const slowest = Math.max(...history.map(({ p95Ms }) => p95Ms ?? 0), 0);
   const failed = history.reduce((sum, point) => sum + point.failed, 0);
   const isOpen = breakers.money !== "closed" || breakers.other !== "closed";

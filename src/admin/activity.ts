@@ -1,13 +1,6 @@
 import { ofAccount } from "../errors.ts";
 import { type Observations, reportTo } from "../report.ts";
-import type {
-  BreakerState,
-  BudgetPoint,
-  CallerWaits,
-  CallFigures,
-  UpstreamHealth,
-  UpstreamStatus,
-} from "./console-api.ts";
+import type { CallerWaits, CallFigures, Status, UpstreamHealth } from "./console-api.ts";
 
 export type Activities = ReturnType<typeof createActivities>;
 
@@ -31,14 +24,10 @@ export function createActivities(
       credentials: ({ account, accepted }) => all.get(account)?.tried(accepted),
       callback: ({ account = "", verdict }) => (all.get(account) ?? astray).calledBack(verdict),
     }),
-    of: (account: string) => ofAccount(all, account),
-    /** Callbacks by verdict. */
-    callbacks(account: string): Readonly<Record<string, number>> {
-      const counts: Record<string, number> = {};
-      for (const [verdict, count] of [...ofAccount(all, account).verdicts, ...astray.verdicts]) {
-        counts[verdict] = (counts[verdict] ?? 0) + count;
-      }
-      return counts;
+    of(account: string): Figures {
+      const { callbacks, ...figures } = ofAccount(all, account).figures;
+      const others = Object.entries(astray.figures.callbacks);
+      return { ...figures, callbacks: countsOf([...Object.entries(callbacks), ...others]) };
     },
     /** Accounts whose credentials the service refuses, by a call of the last minute. */
     refused: () => [...all].filter(([, { isRefused }]) => isRefused).map(([name]) => name),
@@ -69,14 +58,14 @@ class Step {
 
 const idle = new Step();
 
+type Figures = Pick<Status, "upstream" | "history" | "callbacks"> &
+  Pick<Status["budget"], "callers">;
+
 /** An account's recent activity. It holds nothing of steps in which nothing happened. */
 class Activity {
   readonly #remaining: () => number;
   readonly #steps = new Map<number, Step>();
-  readonly #breakers: Record<"money" | "other", BreakerState> = {
-    money: "closed",
-    other: "closed",
-  };
+  #breakers: Status["upstream"]["breakers"] = { money: "closed", other: "closed" };
   #refusesCredentials = false;
   #lastTokenMs = -Infinity;
 
@@ -95,7 +84,7 @@ class Activity {
   /** A call got a token, or was refused one. */
   waited({ caller, waitedMs, refused }: Observations["tokenGiven"]): void {
     this.#lastTokenMs = performance.now();
-    const { callers } = this.sample();
+    const { callers } = this.#sampled();
     // Without a caller it is the gateway's own look-up, which takes only spare tokens.
     if (!caller) return;
     const name = callers.has(caller.name) || callers.size < maxCallers ? caller.name : "others";
@@ -105,7 +94,7 @@ class Activity {
   }
 
   switched({ calls, state }: Observations["breaker"]): void {
-    this.#breakers[calls] = state;
+    this.#breakers = { ...this.#breakers, [calls]: state };
   }
 
   /** The service accepted or refused the account's credentials. */
@@ -120,7 +109,7 @@ class Activity {
   }
 
   /** Notes what is left of the budget. @returns the current step */
-  sample(): Step {
+  #sampled(): Step {
     const step = this.#step();
     const remaining = this.#remaining();
     step.remaining = Math.min(step.remaining ?? remaining, remaining);
@@ -132,31 +121,18 @@ class Activity {
     return this.#refusesCredentials && performance.now() - this.#lastTokenMs < refusedMs;
   }
 
-  get budgetHistory(): BudgetPoint[] {
-    return this.#recent().map(({ remaining, sent }) => ({ remaining, sent }));
-  }
-
-  get callers(): CallerWaits[] {
-    const sums = new Map<string, Waits>();
-    for (const { callers } of this.#recent()) {
-      for (const [name, waits] of callers) sums.set(name, plus(sums.get(name), waits));
-    }
-    return [...sums]
-      .map(([caller, waits]) => ({ caller, ...waits }))
-      .sort((a, b) => b.calls - a.calls || a.caller.localeCompare(b.caller))
-      .slice(0, maxCallersShown);
-  }
-
-  get upstream(): UpstreamStatus {
-    const recent = this.#recent();
+  /** The last five minutes, and what is left of the budget now. */
+  get figures(): Figures {
+    this.#sampled();
+    const first = this.#now() - steps + 1;
+    const recent = Array.from({ length: steps }, (_, at) => this.#steps.get(first + at) ?? idle);
     const minute = figuresOf(recent.slice(-stepsInMinute));
-    const health = this.#healthOf(minute, recent);
-    const history = recent.map((step) => figuresOf([step]));
-    return { health, breakers: this.#breakers, minute, history };
-  }
-
-  get verdicts(): (readonly [verdict: string, count: number])[] {
-    return this.#recent().flatMap(({ verdicts }) => [...verdicts]);
+    return {
+      upstream: { health: this.#healthOf(minute, recent), breakers: this.#breakers, minute },
+      history: recent.map((step) => ({ ...figuresOf([step]), remaining: step.remaining })),
+      callers: callersOf(recent),
+      callbacks: countsOf(recent.flatMap(({ verdicts }) => [...verdicts])),
+    };
   }
 
   #healthOf({ calls, failed }: CallFigures, recent: readonly Step[]): UpstreamHealth {
@@ -182,12 +158,6 @@ class Activity {
     return step;
   }
 
-  /** All steps, the current one last. */
-  #recent(): Step[] {
-    const first = this.#now() - steps + 1;
-    return Array.from({ length: steps }, (_, at) => this.#steps.get(first + at) ?? idle);
-  }
-
   #now(): number {
     return Math.floor(performance.now() / stepMs);
   }
@@ -197,6 +167,23 @@ class Activity {
 const answered = /^(?:[1-4]\d\d|CANCELLED)$/;
 
 type Waits = Omit<CallerWaits, "caller">;
+
+function callersOf(recent: readonly Step[]): CallerWaits[] {
+  const sums = new Map<string, Waits>();
+  for (const { callers } of recent) {
+    for (const [name, waits] of callers) sums.set(name, plus(sums.get(name), waits));
+  }
+  return [...sums]
+    .map(([caller, waits]) => ({ caller, ...waits }))
+    .sort((a, b) => b.calls - a.calls || a.caller.localeCompare(b.caller))
+    .slice(0, maxCallersShown);
+}
+
+function countsOf(all: readonly (readonly [name: string, count: number])[]) {
+  const counts: Record<string, number> = {};
+  for (const [name, count] of all) counts[name] = (counts[name] ?? 0) + count;
+  return counts;
+}
 
 function plus(a: Waits | undefined, b: Waits): Waits {
   return {

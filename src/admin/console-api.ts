@@ -41,6 +41,8 @@ export interface Status {
   readonly notReady: readonly string[];
   readonly budget: BudgetStatus;
   readonly upstream: UpstreamStatus;
+  /** Five minutes in steps of 5 seconds, the current step last. */
+  readonly history: readonly StepFigures[];
   /** Callbacks of the last five minutes, by verdict. */
   readonly callbacks: Readonly<Record<string, number>>;
 }
@@ -63,8 +65,6 @@ export interface BudgetStatus {
    * is away; `own`: this process's budget, without Redis.
    */
   readonly source: "shared" | "share" | "own";
-  /** Five minutes in steps of 5 seconds, the current step last. */
-  readonly history: readonly BudgetPoint[];
   /** The ten callers with the most calls in the last five minutes, the busiest first. */
   readonly callers: readonly CallerWaits[];
 }
@@ -80,20 +80,11 @@ export interface CallerWaits {
   readonly longestWaitMs: number;
 }
 
-export interface BudgetPoint {
-  /** Fewest tokens left; null while no call was sent and no page showed the budget. */
-  readonly remaining: number | null;
-  /** Requests that this replica sent. */
-  readonly sent: number;
-}
-
 export interface UpstreamStatus {
   readonly health: UpstreamHealth;
   readonly breakers: { readonly money: BreakerState; readonly other: BreakerState };
   /** Calls of the last minute. */
   readonly minute: CallFigures;
-  /** Five minutes in steps of 5 seconds, the current step last. */
-  readonly history: readonly CallFigures[];
 }
 
 /** `refused`: the service rejects the merchant's credentials. */
@@ -102,11 +93,17 @@ export type UpstreamHealth = "idle" | "healthy" | "degraded" | "failing" | "refu
 export type BreakerState = "closed" | "open";
 
 export interface CallFigures {
+  /** Requests that this replica sent. */
   readonly calls: number;
   /** Calls without an answer, with a 5xx, or with an answer that was not understood. */
   readonly failed: number;
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
+}
+
+export interface StepFigures extends CallFigures {
+  /** Fewest tokens of the budget that were left; null while no call was sent and no page showed it. */
+  readonly remaining: number | null;
 }
 
 /** `GET /api/start?account=`: the cursor after which a newly opened page streams events. */

@@ -59,21 +59,14 @@ export function consoleRoutes(options: ConsoleOptions): Routes {
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
 
   async function status(account: string): Promise<Status> {
-    const activity = activities.of(account);
-    activity.sample();
     const { bucket } = ofAccount(accounts, account);
     const { limit, remaining, resetSeconds } = bucket.status();
     const { reserve, notReady } = options;
-    const { budgetHistory: history, callers, upstream } = activity;
+    const { callers, ...figures } = activities.of(account);
     return {
-      replica,
-      nowMs: Date.now(),
-      notReady: notReady(),
-      budget: {
-        ...{ limit, remaining, resetSeconds, reserve, source: bucket.source },
-        ...{ history, callers },
-      },
-      ...{ upstream, callbacks: activities.callbacks(account) },
+      ...{ replica, nowMs: Date.now(), notReady: notReady() },
+      budget: { limit, remaining, resetSeconds, reserve, source: bucket.source, callers },
+      ...figures,
     };
   }
 
