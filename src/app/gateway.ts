@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { createActivities } from "../admin/activity.ts";
 import { createAuthentication } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
@@ -30,7 +31,7 @@ import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { Account } from "../upstream/upstream.ts";
 import { createAdminListener } from "./admin-listener.ts";
-import { type Emulator, startInnerEmulator } from "./emulator.ts";
+import { type Emulator, startEmulator } from "./emulator.ts";
 import { createHostGuard, noteRefusedOrigins } from "./host-guard.ts";
 import { listen } from "./listening.ts";
 import { openStores } from "./open-stores.ts";
@@ -158,9 +159,17 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   const stores = await openStores(config, keyrings, { report, tracing }, log, now);
   const { ledger } = stores;
 
-  const { sandboxAddress } = config;
+  const { sandboxAddress: address, dataDirectory } = config;
   const emulator =
-    sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
+    address &&
+    (await startEmulator(
+      { ...ofAccount(config.accounts, "default"), address },
+      {
+        log: (record: object) => log.debug({ sandbox: record }, "sandbox"),
+        ...(dataDirectory !== undefined && { stateFile: join(dataDirectory, "sandbox.sqlite") }),
+        ...sandbox,
+      },
+    ));
   clock = emulator?.clock;
   const accounts = new Map<string, Account>();
   for (const [name, configured] of config.accounts) {

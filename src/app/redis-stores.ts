@@ -4,7 +4,7 @@ import { ConfigError } from "../errors.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { expiringIndexes } from "../ledger/listing.ts";
 import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
-import { inWords, isAway, storeAway } from "../redis/ask.ts";
+import { inWords, isAway, storeAway, troubleOf } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { countReplicas, describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -138,15 +138,10 @@ const intentsMessages = {
 /** Longest that Redis may take to answer a call that moves money. */
 const redisAnswerMs = 500;
 
+const reasonOf = (error: unknown) => (error instanceof Error ? troubleOf(error) : undefined);
+
 /** What open-log.lua says of state that this version cannot read; undefined for any other error. */
 const layoutTrouble = (error: unknown) =>
   /its state is in layout [^,]{1,20}, and this gateway reads layout \d+ alone/.exec(
     reasonOf(error) ?? "",
   )?.[0];
-
-/** The error with its causes: "the store is out of reach" alone does not say why. */
-function reasonOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const cause = reasonOf(error.cause);
-  return cause === undefined ? error.message : `${error.message}: ${cause}`;
-}

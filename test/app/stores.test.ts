@@ -92,7 +92,7 @@ test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => 
   await assert.rejects(begin("order"), { code: "UNAVAILABLE" });
   const told = records.findLast(({ state }) => state === "alone");
   assert.match(String(told?.msg), /^cannot write to Redis about calls that move money: /);
-  assert.match(String(told?.reason), /^the store is out of reach: .*OOM/);
+  assert.match(String(told?.reason), /OOM/);
 });
 
 test("what the driver of Redis warns of is in the log", { skip: withoutRedis }, async (t) => {
