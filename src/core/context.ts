@@ -1,12 +1,13 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
-import type { Drain } from "../live/drain.ts";
+import { ofAccount } from "../errors.ts";
+import { Drain } from "../live/drain.ts";
 import type { Resource } from "../model/kinds.ts";
 import type { Report } from "../report.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Account, Upstream } from "../upstream/upstream.ts";
+import type { Account } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
-import type { MoneyCalls, MoneyCallsOptions } from "./money-calls.ts";
-import type { StreamLimits } from "./stream-limits.ts";
+import { createMoneyCalls, type MoneyCallsOptions } from "./money-calls.ts";
+import { createStreamLimits } from "./stream-limits.ts";
 
 export interface CoreOptions extends MoneyCallsOptions {
   readonly accounts: ReadonlyMap<string, Account>;
@@ -22,14 +23,24 @@ export interface CoreOptions extends MoneyCallsOptions {
 }
 
 /** What the use cases share. */
-export interface Context extends CoreOptions {
-  /** The client for the account of a call. */
-  upstreamOf(call: Pick<Call, "caller">): Upstream;
-  readonly moneyCalls: MoneyCalls;
-  /** Ends all waits when the gateway shuts down, so that the waiting calls are answered. */
-  readonly waits: Drain;
-  /** Limits how many waits one caller has open. */
-  readonly waitLimits: StreamLimits;
-  /** Ends all streams when the gateway shuts down, each with the cursor to resume from. */
-  readonly drain: Drain;
+export type Context = ReturnType<typeof createContext>;
+
+/** Most open waits per caller; a wait costs what a stream costs. */
+const maxWaitsPerCaller = 10_000;
+
+export function createContext(options: CoreOptions) {
+  /** The service and the rate budget of a call's account. */
+  const accountOf = ({ caller }: Pick<Call, "caller">) =>
+    ofAccount(options.accounts, caller.account);
+  return {
+    ...options,
+    accountOf,
+    upstreamOf: (call: Pick<Call, "caller">) => accountOf(call).upstream,
+    moneyCalls: createMoneyCalls(options),
+    /** Ends all waits when the gateway shuts down, so that the waiting calls are answered. */
+    waits: new Drain(),
+    waitLimits: createStreamLimits(maxWaitsPerCaller),
+    /** Ends all streams when the gateway shuts down, each with the cursor to resume from. */
+    drain: new Drain(),
+  };
 }

@@ -39,8 +39,6 @@ export interface MoneyCall<Result extends DescMessage> {
   readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | "goesOn" | undefined;
 }
 
-export type MoneyCalls = ReturnType<typeof createMoneyCalls>;
-
 /** The service's answer to a call, and what became of its event. */
 export interface Made<Result> {
   readonly answer: Result;

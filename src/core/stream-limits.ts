@@ -1,7 +1,5 @@
 import type { Caller } from "../auth/caller.ts";
 
-export type StreamLimits = ReturnType<typeof createStreamLimits>;
-
 /**
  * Limits how many streams each caller has open in this process, over both edges together.
  * @param limit of every caller; undefined: 1,000 for a service, 20 for a customer or a watch token,
