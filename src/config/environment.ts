@@ -57,8 +57,8 @@ const wrong = new Error("a variable is wrong");
 
 /** @throws ConfigError */
 function read(env: Environment, name: Name, values: Values): unknown {
-  const { kind, secret, required, readIf, default: byDefault }: Variable = variables[name];
-  if (readIf && !readIf(values)) return undefined;
+  const { kind, secret, required, default: byDefault }: Variable = variables[name];
+  if (!matters(env, name, values)) return undefined;
   const text =
     textOf(env, name) ?? (typeof byDefault === "function" ? byDefault(values) : byDefault);
   if (text === undefined) {
@@ -69,6 +69,17 @@ function read(env: Environment, name: Name, values: Values): unknown {
   if (value !== undefined) return value;
   const got = secret ? "a value that is not shown" : JSON.stringify(text);
   throw new ConfigError(name, `got ${got}, accepted is ${kind.accepts}`);
+}
+
+/** If a wrong variable decides whether this one matters, its own mistakes are told too if it is set. */
+function matters(env: Environment, name: Name, values: Values): boolean {
+  const { readIf }: Variable = variables[name];
+  try {
+    return readIf?.(values) ?? true;
+  } catch (error) {
+    if (error === wrong && textOf(env, name) !== undefined) return true;
+    throw error;
+  }
 }
 
 /**

@@ -276,6 +276,14 @@ test("all mistakes are told at once, a line for each", () => {
   );
 });
 
+test("a variable is looked at though the one that decides whether it matters is wrong", () => {
+  const env = { ...live, REDIS_URL: "redis:/x", REDIS_MIN_REPLICAS: "most" };
+  assert.deepEqual(
+    mistakesOf(env).map((line) => line.split(":")[0]),
+    ["REDIS_URL", "REDIS_MIN_REPLICAS"],
+  );
+});
+
 test("a wrong variable leads to no second mistake in variables that depend on it", () => {
   const alone = (env: Record<string, string>) => assert.equal(mistakesOf(env).length, 1);
   alone({ ...live, AUTH_MODE: "basic", RPC_ADDR: "0.0.0.0:4001" });
