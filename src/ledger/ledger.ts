@@ -77,7 +77,7 @@ export interface LedgerOptions extends AccountOptions {
  * beneath. One ledger serves all merchant accounts and keeps them separate: no account can reach
  * another's data.
  *
- * What it promises of events (`test/contracts/event-log.ts` checks it on each store):
+ * What it promises of events (`test/ledger` checks it):
  * - append is atomic: stored, deduplicated, merged into the state and published in one step;
  * - an account's cursors grow with each event, and their order as text is the order of the events;
  * - `read` yields each event of the topic after its start exactly once, in order: stored events,
@@ -88,8 +88,7 @@ export interface LedgerOptions extends AccountOptions {
  *   external id keeps the newest 100 of its failures;
  * - all readers share one object per event: nobody may change it.
  *
- * And of calls that move money (`test/contracts/intent-store.ts`), whose intents are recorded before
- * anything is sent:
+ * And of calls that move money, whose intents are recorded before anything is sent:
  * - begin is one step: key, lock and intent are taken together or not at all;
  * - a lock is on a method, kind and external_id. Each open call holds its own until it has an
  *   answer, so that ending a call, or giving it up, does not release the lock of another one;

@@ -7,12 +7,12 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { allKinds } from "../../src/model/kinds.ts";
 import { cursors, payment, payout, snapshotOf, take } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
-import { createRedisCalls } from "../ledger/redis/calls-rig.ts";
-import { replica } from "../ledger/redis/rig.ts";
+import { createRedisCalls, replica } from "../ledger/redis/rig.ts";
 import { openIntents, openLog } from "../ledger/sqlite/rig.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { openCalls } from "../open-calls.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
+import { connected } from "../redis/suite.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 
@@ -99,7 +99,7 @@ describe("payments-gateway migrate", { skip: withoutRedis }, () => {
   }
 
   // Its keys are those of the store in Redis that it is moved to.
-  const onDisk = (path: string) => openIntents(path, { accounts: ["shop"] });
+  const onDisk = (path: string) => openIntents(path, {}, "shop");
 
   it("moves all state to Redis, and cursors stay valid", async (t) => {
     const path = join(directory(t), "data");
@@ -131,7 +131,8 @@ describe("payments-gateway migrate", { skip: withoutRedis }, () => {
     assert.match(out, /\d open calls, \d uses of Idempotency-Keys\n$/);
     assert.match(err, /^Redis: .*nothing/m, "it keeps nothing on a disk");
 
-    const { log, redis: connection } = closing(t, await replica(redis.url, { prefix: "pgw" }));
+    const { log } = closing(t, await replica(redis.url, { prefix: "pgw" }));
+    const connection = closing(t, await connected(redis.url));
     const times = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
     const intents = closing(t, createRedisCalls({ redis: connection, prefix: "pgw", ...times }));
     assert.deepEqual(await seen(log, intents, cursor), before);

@@ -20,8 +20,14 @@ export type RedisLedgerOptions = RedisOptions & Sealed;
 const ages = { firstLookMs: 60_000, giveUpMs: 86_400_000 };
 
 export function createMemoryLedger(options: MemoryLedgerOptions): Ledger {
+  return createMemoryReplicas(options)[0];
+}
+
+/** The ledgers of two replicas with one store. */
+export function createMemoryReplicas(options: MemoryLedgerOptions): [one: Ledger, other: Ledger] {
   const kernel = createMemoryKernel(options);
-  return new Ledger({ ...ages, ...options, kernel, keyringOf: undefined });
+  const replica = () => new Ledger({ ...ages, ...options, kernel, keyringOf: undefined });
+  return [replica(), replica()];
 }
 
 export function createSqliteLedger(options: SqliteLedgerOptions): Ledger {

@@ -4,7 +4,6 @@ import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts"
 import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Topic } from "../../../src/ledger/log.ts";
-import { eventLogContract, lettersBound } from "../../contracts/event-log.ts";
 import { createMemoryLedger } from "../create.ts";
 import { currentStep, cursors, payment, snapshotOf, steps, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
@@ -12,21 +11,6 @@ import { newCall, started } from "../new-call.ts";
 import { isExpired, isFull } from "../refusals.ts";
 
 const day = 86_400_000;
-
-eventLogContract("memory", async () => {
-  let ahead = 0;
-  const log = createMemoryLedger({
-    ...{ retentionMs: 7 * day, lettersBound, now: () => Date.now() + ahead },
-  });
-  return {
-    log,
-    peer: log,
-    async expire() {
-      ahead += 7 * day + 1_000;
-    },
-    async stop() {},
-  };
-});
 
 describe("memory log", () => {
   const everything: Topic = { kinds: [] };

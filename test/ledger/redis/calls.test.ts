@@ -9,14 +9,13 @@ import { accountKeys } from "../../../src/redis/keys.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { loadScript } from "../../../src/redis/script.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
-import { testIntentStore } from "../../contracts/intent-store.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
 import { startRedis, startReplicated, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { newCall, started } from "../new-call.ts";
-import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
+import { createRedisCalls, type RedisCallsOptions } from "./rig.ts";
 
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
 
@@ -34,14 +33,6 @@ async function beginsAlone(store: Ledger, about: Partial<NewIntent> = {}): Promi
 describe("on Redis", { skip: withoutRedis }, () => {
   const server = ofSuite(startRedis);
   const redis = ofSuite(() => connected(server.url));
-
-  testIntentStore("Redis", async (given) => {
-    const prefix = randomUUID();
-    // A long time-out: a busy machine must not fail the contract tests.
-    const about = { redis, prefix, answerMs: 20_000 };
-    const make = () => createRedisCalls({ ...given, ...about });
-    return [make(), make()];
-  });
 
   const make = (about: Partial<RedisCallsOptions> = {}) =>
     createRedisCalls({ ...options, redis, prefix: "", ...about });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
@@ -136,5 +137,16 @@ describe("live delivery through Redis", { skip: withoutRedis }, () => {
     assert.deepEqual(cursors(one.seen).toSorted(), cursors(one.seen));
     assert.deepEqual(cursors(one.seen).toSpliced(2, 1), [...before, ...after]);
     await one.stop();
+  });
+
+  it("dates events by Redis, whatever the machine's clock says, and when it is set", async (t) => {
+    const { now } = Date;
+    for (const aheadMs of [60_000, 3_600_000, -3_600_000]) {
+      t.mock.method(Date, "now", () => now() + aheadMs);
+      const { event } = await a.log.append("shop", payment({ paymentId: `p${aheadMs}` }));
+      const [seconds] = (await server.command("TIME")) as [string];
+      assert(event?.receivedAt);
+      assert(Math.abs(timestampMs(event.receivedAt) - Number(seconds) * 1_000) < 30_000);
+    }
   });
 });

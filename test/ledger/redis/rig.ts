@@ -1,45 +1,30 @@
-import { randomUUID } from "node:crypto";
 import { after } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import { type FallbackOptions, LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import type { RedisConnector } from "../../../src/redis/connect.ts";
+import { isAway, storeAway } from "../../../src/redis/ask.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { type EventLogHarness, lettersBound } from "../../contracts/event-log.ts";
+import type { RedisKernelOptions } from "../../../src/stores/redis/account.ts";
 import { connected } from "../../redis/suite.ts";
-import {
-  createRedisLedger as createRedisLog,
-  type RedisLedgerOptions as RedisLogOptions,
-} from "../create.ts";
+import { until } from "../../until.ts";
+import { createRedisLedger, type RedisLedgerOptions, redisKernelOf } from "../create.ts";
 
-const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);
+const retentionMs = 7 * 86_400_000;
 
-/** A log with its own connections, as a separate process has it. */
-export interface Replica {
-  readonly log: Ledger;
-  readonly redis: RedisConnector;
-  close(): Promise<void>;
-}
+export type Replica = Awaited<ReturnType<typeof replica>>;
 
-/** Opens a log and waits until Redis answers. */
-export async function replica(
-  url: string,
-  options: Partial<RedisLogOptions> = {},
-): Promise<Replica> {
+/** Opens a log with its own connections, as a separate process has it; waits until Redis answers. */
+export async function replica(url: string, options: Partial<RedisLedgerOptions> = {}) {
   const redis = await connected(url);
-  const log = createRedisLog({
-    redis,
-    prefix: "test",
-    retentionMs: 7 * day,
-    keyringOf: () => keyring,
+  const log = createRedisLedger({
+    ...{ redis, prefix: "test", retentionMs, keyringOf: () => keyring },
     ...options,
   });
-  const opened: Replica = {
+  const opened = {
     log,
-    redis,
     async close() {
       open.delete(opened);
       await log.close();
@@ -50,40 +35,12 @@ export async function replica(
   return opened;
 }
 
-const open = new Set<Replica>();
+const open = new Set<{ close(): Promise<void> }>();
 
 after(() => Promise.all([...open].map((one) => one.close())));
 
-/** Two replicas with the same new key prefix, for the contract suites. */
-export async function redisHarness(url: string): Promise<EventLogHarness> {
-  const prefix = randomUUID();
-  const options = { prefix, lettersBound };
-  const [one, other] = await Promise.all([replica(url, options), replica(url, options)]);
-  return {
-    log: one.log,
-    peer: other.log,
-    async expire(account) {
-      await one.redis.client.xtrim(accountKeys(prefix, account).events, "MAXLEN", 0);
-    },
-    async stop() {
-      await one.close();
-      await other.close();
-    },
-  };
-}
-
-/** A reader of all events of the account `shop`. */
-export interface Reader {
-  readonly seen: Event[];
-  /** Resolves when the read has ended: to its error, or to undefined without one. */
-  readonly ended: Promise<unknown>;
-  /** Waits until `count` events were seen; rejects after 30 s, or if the read ends before. */
-  sees(count: number): Promise<void>;
-  stop(): Promise<void>;
-}
-
 /** Reads all events of the account `shop` in the background. */
-export async function reader(log: Ledger, after = "latest"): Promise<Reader> {
+export async function reader(log: Ledger, after = "latest") {
   const ends = new AbortController();
   const events = await log.read("shop", { kinds: [] }, after, { signal: ends.signal });
   const seen: Event[] = [];
@@ -100,18 +57,36 @@ export async function reader(log: Ledger, after = "latest"): Promise<Reader> {
   })();
   return {
     seen,
-    ended,
-    async sees(count) {
-      const deadline = AbortSignal.timeout(30_000);
-      while (seen.length < count) {
-        if (over) throw new Error(`the read ended after ${seen.length} of ${count}`);
-        if (deadline.aborted) throw new Error(`saw ${seen.length} of ${count} in 30 s`);
-        await delay(2);
-      }
+    /** Resolves when the read has ended: to its error, or to undefined without one. */
+    ended: ended as Promise<unknown>,
+    /** Waits until `count` events were seen; rejects in the end, or if the read ends before. */
+    async sees(count: number): Promise<void> {
+      await until(() => over || seen.length >= count, `${count} events are seen`);
+      if (seen.length < count) throw new Error(`the read ended after ${seen.length} of ${count}`);
     },
-    async stop() {
+    async stop(): Promise<void> {
       ends.abort();
       await ended;
     },
   };
+}
+
+export type RedisCallsOptions = Omit<RedisKernelOptions, "retentionMs" | "ofRecords"> &
+  Pick<FallbackOptions, "firstLookMs" | "giveUpMs" | "onStateChange" | "report"> & {
+    readonly answerMs?: number;
+    /** No call that moves money goes on without Redis. */
+    readonly required?: boolean;
+  };
+
+/** The ledger of a replica in Redis, as a gateway opens it. */
+export function createRedisCalls(options: RedisCallsOptions): LedgerWithFallback {
+  const { redis, answerMs = 500, required = false } = options;
+  return new LedgerWithFallback({
+    ...options,
+    ...{ kernel: redisKernelOf({ ...options, retentionMs }), keyringOf: () => keyring },
+    ...{ retentionMs, answerMs },
+    isAway: (error, account) =>
+      !required && isAway(error, redis.client, accountKeys(options.prefix, account).log),
+    unavailable: (error) => storeAway(error, redis.client),
+  });
 }

@@ -8,20 +8,13 @@ import { outcomeFlags } from "../../../src/ledger/open-calls.ts";
 import type { Committed } from "../../../src/stores/kernel.ts";
 import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
-import { testIntentStore } from "../../contracts/intent-store.ts";
 import { closing } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
 import { overridden } from "../../overridden.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
 import { payment } from "../entries.ts";
 import { newCall, started } from "../new-call.ts";
-import { createSqliteCalls, openIntents, openLog, sharedLedger } from "./rig.ts";
-
-testIntentStore("sqlite", async (options) => {
-  // Only one process may use the directory, so both replicas are the same store.
-  const store = await sharedLedger(options);
-  return [store, store];
-});
+import { createSqliteCalls, openIntents, openLog } from "./rig.ts";
 
 describe("intents in SQLite", () => {
   const account = "default";

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import type { Ages, NewIntent } from "../../src/ledger/intents.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import { openCalls } from "../open-calls.ts";
+import { createMemoryReplicas } from "./create.ts";
+import { newCall, started } from "./new-call.ts";
+
+/**
+ * What two replicas know of calls beside what histories of all sorts show (simulation, exploration):
+ * stores know nothing of calls, so memory stands for all.
+ */
+const account = "default";
+
+function replicas(about: Partial<Ages> = {}) {
+  let nowMs = 1_700_000_000_000;
+  const ages = { retentionMs: 7 * 86_400_000, firstLookMs: 60_000, giveUpMs: 3_600_000 };
+  const [a, b] = createMemoryReplicas({ ...ages, ...about, now: () => nowMs });
+  return {
+    ...{ a, b },
+    pass(ms: number) {
+      nowMs += ms;
+    },
+    begin: async (externalId: string, call: Partial<NewIntent> = {}) =>
+      started(await a.begin(account, newCall({ externalId, ...call }))),
+    /** Begins a call of which no answer comes. */
+    async lose(externalId: string) {
+      const lost = started(await a.begin(account, newCall({ externalId })));
+      await a.end(account, lost, { state: "unknown" });
+      return lost;
+    },
+  };
+}
+
+const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
+  newCall({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
+const openOf = (store: Ledger) => openCalls(store, account, EventKind.PAYMENT, "order");
+const pendingAs = (subjectId: string) => ({ state: "pending", subjectId, key: "free" }) as const;
+
+test("every lock is released after locksMs where no reconciler gives calls up", async () => {
+  const { b, pass, lose } = replicas({ locksMs: 50_000 });
+  await lose("order");
+  pass(49_999);
+  assert.equal((await b.begin(account, newCall())).kind, "inFlight");
+  pass(1);
+  started(await b.begin(account, newCall()));
+});
+
+test("a request's fingerprint by an earlier password is that of the same request", async () => {
+  const { a, b } = replicas();
+  const intent = started(await a.begin(account, keyed()));
+  await a.end(account, intent, { state: "closed", key: Buffer.from("answer") });
+  assert.equal((await b.begin(account, keyed("other"))).kind, "keyReused");
+  const rotated = { digest: "key", fingerprints: ["new", "f"] };
+  assert.equal((await b.begin(account, keyed("", { key: rotated }))).kind, "keyAnswered");
+});
+
+test("a call whose replica is gone counts as unknown, and keeps its key and lock", async () => {
+  const { a, b, pass } = replicas();
+  const intent = started(await a.begin(account, keyed("f", { leaseMs: 3_000 })));
+  assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
+  pass(3_000);
+  assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
+  assert.equal((await b.begin(account, newCall())).kind, "inFlight");
+  const [due] = await b.due(account, 10);
+  const { intents, total } = await b.unsettled(account);
+  assert.deepEqual([due?.id, total], [intent.id, 1]);
+  assert.deepEqual([intents[0]?.id, intents[0]?.startedAtMs], [intent.id, intent.startedAtMs]);
+});
+
+test("neither key nor lock is taken when the other is held", async () => {
+  const { a, b } = replicas();
+  const holder = started(await a.begin(account, newCall()));
+  assert.equal((await b.begin(account, keyed())).kind, "inFlight");
+  await a.end(account, holder, { state: "closed", key: "free" });
+  started(await b.begin(account, keyed()));
+  assert.equal((await a.begin(account, keyed())).kind, "keyRunning", "the key tells first");
+});
+
+test("an ending that is repeated or late is ignored", async () => {
+  const { a, b, pass, begin } = replicas();
+  const intent = await begin("order");
+  const known = async () => (await openOf(b)).map(({ state, checks }) => [state, checks]);
+  await a.end(account, intent, pendingAs("p1"));
+  await a.looked(account, intent, { inMs: 60_000, checks: 2, notFound: 0 });
+  await a.end(account, intent, pendingAs("p1"));
+  await a.end(account, intent, { state: "unknown" });
+  assert.deepEqual(await known(), [["pending", 2]]);
+  const { marks } = await b.known(account, EventKind.PAYMENT, "order");
+  assert.deepEqual(marks, ["p1"]);
+  await b.end(account, intent, { state: "closed", key: "keep" });
+  await a.end(account, intent, { state: "unknown" });
+  await a.looked(account, intent, { inMs: 0, checks: 3, notFound: 0 });
+  await a.giveUp(account, intent);
+  pass(60_000);
+  assert.deepEqual([await known(), await b.due(account, 10)], [[], []]);
+});
+
+test("what may hold a lock is due before pending calls that are due longer", async () => {
+  const { a, b, pass, begin, lose } = replicas({ firstLookMs: 0 });
+  const ids = async (limit: number) =>
+    (await b.due(account, limit)).map(({ externalId }) => externalId);
+  for (const name of ["0", "1"]) {
+    await a.end(account, await begin(name), pendingAs(`p${name}`));
+    pass(1);
+  }
+  const lost = await lose("lost");
+  assert.deepEqual([await ids(1), await ids(2)], [["lost"], ["lost", "0"]]);
+  await a.looked(account, lost, { inMs: 60_000, checks: 1, notFound: 0 });
+  assert.deepEqual(await ids(10), ["0", "1"]);
+});
+
+test("of unsettled calls those that were given up come first, then unknown, then pending ones", async () => {
+  const { a, b, begin, lose } = replicas();
+  await a.end(account, await begin("pending"), pendingAs("p"));
+  await lose("unknown");
+  const abandoned = await lose("given up");
+  await a.giveUp(account, abandoned);
+  await begin("running");
+  const { intents, total } = await b.unsettled(account, 10);
+  const told = intents.map(({ externalId, needsOperator }) => [externalId, needsOperator]);
+  assert.deepEqual(told, [
+    ["given up", true],
+    ["unknown", false],
+    ["pending", false],
+  ]);
+  assert.equal((intents[1]?.dueMs ?? 0) - (intents[1]?.startedAtMs ?? 0), 60_000);
+  assert.deepEqual([total, (await b.unsettled(account, 1)).intents.length], [3, 1]);
+  await a.end(account, abandoned, { state: "closed", key: "keep" });
+  assert.equal((await b.unsettled(account, 10)).total, 2);
+  assert.deepEqual(await b.unsettled("other", 10), { intents: [], total: 0 });
+});

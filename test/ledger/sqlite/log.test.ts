@@ -1,4 +1,0 @@
-import { eventLogContract } from "../../contracts/event-log.ts";
-import { sqliteHarness } from "./rig.ts";
-
-eventLogContract("sqlite", sqliteHarness);
