@@ -10,15 +10,12 @@ import { paymentState } from "../../src/ledger/payment-state.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { createMemoryLedger } from "./create.ts";
-import { currentStep, payment, payout, snapshotOf, stateOn } from "./entries.ts";
+import { currentStep, payment, payout, snapshotOf, stateOn, type Told } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
 
 const account = "shop";
 
-/**
- * What the ledger decides about each step. Stores know nothing of it, so memory stands for all. What
- * is a repeat, a conflict or late, random histories show: random-histories.test.ts.
- */
+/** What the ledger decides about each step. Stores know nothing of it, so memory stands for all. */
 describe("decisions of the ledger", () => {
   let log: Ledger;
   beforeEach(() => {
@@ -149,6 +146,68 @@ describe("decisions of the ledger", () => {
     await stored(payment({ bytes: "the same" }));
     const again = { ...payment({ bytes: "the same" }), identity: "read differently" };
     assert.deepEqual(await append(again), { outcome: "duplicate", conflict: false });
+  });
+
+  const [success, failure] = [{ status: "success" }, { status: "failure" }];
+  const refundOf = (operationId: string, told: Told) =>
+    ({ ...told, operation: "refund", operationId }) as const;
+  const again: readonly (readonly [what: string, outcome: string, ...told: Told[]])[] = [
+    ["a callback says what an earlier one said", "duplicate", {}, { bytes: "in other words" }],
+    ["a callback says what an answer said", "stored", { source: "response" }, {}],
+    ["an answer says what a callback said", "duplicate", {}, { source: "response" }],
+    [
+      "a look-up says what an answer said",
+      "duplicate",
+      { source: "response" },
+      { source: "reconciliation" },
+    ],
+    ["a callback is late", "stored", success, {}],
+    ["a look-up is late", "duplicate", success, { source: "reconciliation" }],
+    ["an answer has another status code", "stored", {}, { statusCode: "new", source: "response" }],
+    ["a success follows a failure", "stored conflict", failure, success],
+    ["a failure follows a success", "stored conflict", success, failure],
+    ["another attempt fails", "stored", success, { ...failure, paymentId: "another" }],
+    ["another refund fails", "stored", refundOf("r-1", success), refundOf("r-2", failure)],
+    [
+      "an end has another operation_id",
+      "stored",
+      { ...success, operationId: "o-1" },
+      { ...failure, operationId: "o-2" },
+    ],
+  ];
+  for (const [what, expected, ...told] of again) {
+    it(`says ${expected} when ${what}`, async () => {
+      const all: Appended[] = [];
+      for (const one of told) all.push(await append(payment(one)));
+      const { outcome, conflict } = all.at(-1) ?? assert.fail();
+      assert.equal(`${outcome}${conflict ? " conflict" : ""}`, expected);
+    });
+  }
+
+  it("keeps of each operation its success, else the last of what is furthest", async () => {
+    const refund = (operationId: string, status: string) =>
+      payment(refundOf(operationId, { status }));
+    const made: string[] = [];
+    for (const entry of [
+      ...[{ status: "init" }, {}, failure, success, { ...failure, statusCode: "late" }].map(
+        payment,
+      ),
+      ...[refund("r-1", "pending"), refund("r-2", "failure"), refund("r-2", "init")],
+    ]) {
+      made.push((await stored(entry)).cursor);
+    }
+    const snapshot = await snapshotOf(log, account, EventKind.PAYMENT, "order-1");
+    assert.deepEqual(
+      snapshot?.operations.map(({ operationId, status, since, place, event }) => [
+        ...[operationId, status, made.indexOf(since), made.indexOf(place), event.cursor === place],
+      ]),
+      [
+        ["", "success", 0, 3, true],
+        ["r-1", "pending", 5, 5, true],
+        ["r-2", "failure", 6, 6, true],
+      ],
+    );
+    assert.equal(snapshot?.cursor, made.at(-1));
   });
 
   describe("the payment state", () => {

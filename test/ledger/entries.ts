@@ -148,19 +148,6 @@ export async function take(events: AsyncIterable<Event>, count: number): Promise
   return taken;
 }
 
-/** All events up to and including the first for which `isLast` returns true. */
-export async function takeUntil(
-  events: AsyncIterable<Event>,
-  isLast: (event: Event) => boolean,
-): Promise<Event[]> {
-  const taken: Event[] = [];
-  for await (const event of events) {
-    taken.push(event);
-    if (isLast(event)) return taken;
-  }
-  assert.fail(`the events ended after ${taken.length}`);
-}
-
 /** The name of the state that an event carries. */
 export function stateOn({ state }: Event): string | undefined {
   return PaymentStateSchema.value[state]?.localName;
