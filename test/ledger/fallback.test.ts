@@ -38,6 +38,16 @@ function replicas({ isAway = false, readsGoOn = false } = {}) {
   return { kernel, refused, one: replica(), other: replica() };
 }
 
+/** Puts a text in place of that of a record. @returns what it was */
+async function put(kernel: Kernel, key: string, text: string, indexes: Commit["indexes"] = []) {
+  const store = kernel.account(account);
+  const [record] = (await store.read([key])).records;
+  const parts = { expected: new Map(), attachments: new Map(), flags: new Map() };
+  const change = { key, was: record?.version ?? "", text, ...parts, keepMs: giveUpMs };
+  await store.commit({ token: newCall().id, events: [], indexes, records: [change] });
+  return record?.text ?? "";
+}
+
 test("a call that another replica has settled is open no more, whatever else waits to be written", async (t) => {
   const { refused, one, other } = replicas();
   t.after(() => Promise.all([one.close(), other.close()]));
@@ -111,11 +121,7 @@ for (const how of ["given up", "settled"] as const) {
 test("a record of a key that cannot be read is named, not that of its payment", async (t) => {
   const { one, kernel } = replicas();
   t.after(() => one.close());
-  const damaged = { key: keyRecordKey("digest"), was: "", expected: new Map(), text: "{" };
-  await kernel.account(account).commit({
-    ...{ token: "t", events: [], indexes: [] },
-    records: [{ ...damaged, attachments: new Map(), flags: new Map(), keepMs: giveUpMs }],
-  });
+  await put(kernel, keyRecordKey("digest"), "{");
   const key = { digest: "digest", fingerprints: ["f"] };
   const begun = one.begin(account, newCall({ key }));
   await assert.rejects(begun, { code: "INTERNAL", key: keyRecordKey("digest") });
@@ -126,12 +132,7 @@ test("records that cannot be read keep no other call from being looked up", asyn
   t.after(() => one.close());
   for (let n = 0; n < 20; n++) {
     const key = recordKey(EventKind.PAYMENT, `damaged-${n}`);
-    const record = { key, was: "", expected: new Map(), text: "{", attachments: new Map() };
-    const member = `call-${n} ${key}`;
-    await kernel.account(account).commit({
-      ...{ token: `t${n}`, events: [], indexes: [{ index: dueIndex, member, score: n }] },
-      records: [{ ...record, flags: new Map(), keepMs: giveUpMs }],
-    });
+    await put(kernel, key, "{", [{ index: dueIndex, member: `call-${n} ${key}`, score: n }]);
   }
   const lost = started(await one.begin(account, newCall()));
   await one.end(account, lost, { state: "unknown" });
@@ -172,19 +173,10 @@ test("a call whose record cannot be read any more holds up no other one, and is 
   t.after(() => one.close());
   const lost = started(await one.begin(account, newCall({ leaseMs: 0 })));
   const key = recordKey(EventKind.PAYMENT, lost.externalId);
-  const stored = async (text: string) => {
-    const { records } = await kernel.account(account).read([key]);
-    const change = { key, was: records[0]?.version ?? "", expected: new Map(), text };
-    await kernel.account(account).commit({
-      ...{ token: `t${text.length}`, events: [], indexes: [] },
-      records: [{ ...change, attachments: new Map(), flags: new Map(), keepMs: giveUpMs }],
-    });
-    return records[0]?.text ?? "";
-  };
-  const sound = await stored("{");
+  const sound = await put(kernel, key, "{");
   await one.end(account, lost, { state: "closed", key: "free" });
   started(await one.begin(account, newCall({ externalId: "another" })));
-  await stored(sound);
+  await put(kernel, key, sound);
   assert.deepEqual(
     (await one.due(account, 10)).map(({ id }) => id),
     [lost.id],
