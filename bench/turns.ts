@@ -14,8 +14,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePorts, spawnCli } from "../test/gateway/spawn.ts";
+import { jainOf } from "../test/ratelimit/load-rig.ts";
 import { slidingWindowUpstream } from "../test/ratelimit/modelled-upstream.ts";
-import { jainOf } from "../test/ratelimit/turns-load.ts";
 import { directory, startRedis, stopAll } from "./processes.ts";
 
 const [seconds = 60, ...limits] = process.argv.slice(2).map(Number);

@@ -1,23 +1,23 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { describe, it } from "node:test";
+import {
+  type LocalBucketOptions,
+  QueuedBucket,
+  type TokenBucket,
+} from "../../src/ratelimit/queued-bucket.ts";
+import { accountKeys } from "../../src/redis/keys.ts";
 import { ofSuite } from "../of-suite.ts";
 import { overridden } from "../overridden.ts";
-import { seeded } from "../random.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
+import { connected } from "../redis/suite.ts";
+import { figuresOf, type LoadOptions, longestMoneyWaitMs, mixedLoad, runLoad } from "./load-rig.ts";
 import {
   fixedWindowUpstream,
   slidingWindowUpstream,
   tokenBucketUpstream,
 } from "./modelled-upstream.ts";
-import { redisOn } from "./redis/virtual-redis.ts";
-import {
-  figuresOf,
-  type LoadOptions,
-  localBucket,
-  longestMoneyWaitMs,
-  type Replica,
-  runLoad,
-} from "./shared-load.ts";
+import { Link, redisOn } from "./redis/virtual-redis.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 const models = {
@@ -25,19 +25,30 @@ const models = {
   "a fixed window": fixedWindowUpstream,
   "a sliding window": slidingWindowUpstream,
 };
+const limit = 50;
 
-/** A load of five times the limit, on virtual time: a busy machine does not matter. */
-async function load(about: Partial<LoadOptions> = {}, seed = 1) {
+type BucketOptions = Required<Pick<LocalBucketOptions, "clock">> & LocalBucketOptions;
+
+interface Given extends Partial<LoadOptions> {
+  readonly model?: typeof slidingWindowUpstream;
+  readonly moneyShare?: number;
+  readonly reserve?: number;
+  readonly bucketsOf: (options: BucketOptions, clock: VirtualClock) => TokenBucket[];
+}
+
+/** A load of five times the limit. */
+async function load({ bucketsOf, model, moneyShare, reserve = 0.2, ...given }: Given) {
   const clock = new VirtualClock();
-  const result = await runLoad({
-    ...{ limit: 50, seconds: 20, clock, random: seeded(seed) },
-    tamper: (client) => redisOn(clock, client, 1),
-    ...about,
-  });
-  return { ...figuresOf(result), result };
+  const options = { initialLimit: limit, reserve, maxWaitMs: 1_500, clock };
+  const upstream = (model ?? slidingWindowUpstream)(limit);
+  const callers = mixedLoad(limit, moneyShare);
+  const buckets = bucketsOf(options, clock);
+  return figuresOf(await runLoad({ clock, upstream, callers, buckets, seconds: 20, ...given }));
 }
 
 type Figures = Awaited<ReturnType<typeof load>>;
+
+const alone = (options: BucketOptions) => [new QueuedBucket(options)];
 
 /** Half a second off a whole second, so that the drop falls into the middle of a fixed window. */
 const dropping: LoadOptions["script"] = async ({ pause, mark, upstream }) => {
@@ -58,8 +69,8 @@ function assertMoneyGoesFirst({ refusedMoney, longestMoneyWaitMs }: Figures): vo
 
 for (const [name, model] of Object.entries(models)) {
   describe(`against ${name} at 5 times its limit, the bucket`, () => {
-    const simulate = (about: Partial<LoadOptions> = {}, seed?: number) =>
-      load({ model, replicas: 1, jitterMs: 40, bucket: localBucket, ...about }, seed);
+    const simulate = (about: Partial<Given> = {}) =>
+      load({ model, jitterMs: 40, bucketsOf: alone, ...about });
     const seeds = [1, 2];
 
     it("is hardly ever refused, uses the budget and lets money go first", async () => {
@@ -69,13 +80,13 @@ for (const [name, model] of Object.entries(models)) {
     });
 
     it("uses the budget when money alone exceeds it, and when there is nothing but reads", async () => {
-      assertGoals(await simulate({ moneyShare: 0.3 }, 2));
+      assertGoals(await simulate({ moneyShare: 0.3, seed: 2 }));
       assertGoals(await simulate({ moneyShare: 0, reserve: 0.5 }));
     });
 
     it("follows a limit that drops midway", async () => {
       for (const seed of seeds) {
-        assertGoals(await simulate({ moneyShare: 0.3, script: dropping }, seed));
+        assertGoals(await simulate({ moneyShare: 0.3, script: dropping, seed }));
       }
     });
 
@@ -86,24 +97,23 @@ for (const [name, model] of Object.entries(models)) {
 
     it("gives way to another client of the same account", async () => {
       // The bucket does not see that client, which sends 20 requests a second.
-      const sharing: LoadOptions["script"] = async ({ pause, upstream, now }) => {
+      const script: LoadOptions["script"] = async ({ pause, upstream, now }) => {
         while (now() < 59_000) {
           upstream.request(now());
           await pause(50);
         }
       };
-      const others = { moneyShare: 0.3, script: sharing, seconds: 60 };
       for (const seed of seeds) {
-        const { rejected, sent } = await simulate(others, seed);
+        const { rejected, sent } = await simulate({ moneyShare: 0.3, script, seconds: 60, seed });
         assert.ok(rejected <= 0.012 * sent, `${rejected} rejected`);
       }
     });
 
     it("misses the goals with the bucket ignored (control)", async () => {
       const permit = { observe() {}, rejected() {}, release() {} };
-      const bucket = (replica: Replica) =>
-        overridden(localBucket(replica), { take: async () => permit });
-      const figures = await simulate({ bucket });
+      const bucketsOf = (options: BucketOptions) =>
+        alone(options).map((bucket) => overridden(bucket, { take: async () => permit }));
+      const figures = await simulate({ bucketsOf });
       assert.throws(() => assertGoals(figures), / of \d+ rejected$/);
     });
 
@@ -118,8 +128,19 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", {
   skip: withoutRedis,
 }, () => {
   const server = ofSuite(startRedis);
-  const simulate = (about: Partial<LoadOptions> = {}) =>
-    load({ redisUrl: server.url, seconds: 8, ...about });
+  const redis = ofSuite(() => connected(server.url));
+  /** Of three replicas, of which the last one has this link. */
+  const shared =
+    (link = new Link()) =>
+    (options: BucketOptions, clock: VirtualClock) => {
+      const keys = accountKeys("test", randomUUID());
+      return [new Link(), new Link(), link].map((link, nth) => {
+        const client = redisOn(clock, redis.client, 1, link);
+        return new QueuedBucket({ ...options, client, keys, replicaId: `replica ${nth}` });
+      });
+    };
+  const simulate = (about: Partial<Given> = {}) =>
+    load({ bucketsOf: shared(), seconds: 8, ...about });
 
   for (const [name, model] of Object.entries(models)) {
     it(`are hardly ever refused by ${name}, use the budget and let money go first`, async () => {
@@ -131,7 +152,9 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", {
 
   it("get even shares of the budget", async () => {
     const { calls } = (await simulate({ moneyShare: 0 })).result;
-    const sent = [0, 1, 2].map((one) => calls.filter(({ replica }) => replica === one).length);
+    const sent = [0, 1, 2].map(
+      (one) => calls.filter(({ replica, sentAt }) => replica === one && sentAt).length,
+    );
     assert.ok(Math.max(...sent) <= 1.25 * Math.min(...sent), `${sent} sent`);
   });
 
@@ -144,10 +167,14 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", {
   });
 
   it("go on when one of them is killed", async () => {
+    const link = new Link();
     const figures = await simulate({
-      async script({ pause, killReplica }) {
+      bucketsOf: shared(link),
+      async script({ pause, kill }) {
         await pause(4_000);
-        killReplica();
+        // It does not announce its end.
+        link.cut();
+        kill(2);
       },
     });
     assertGoals(figures);
@@ -155,7 +182,8 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", {
   });
 
   it("overrun the limit when each has a budget of its own (control)", async () => {
-    const figures = await simulate({ bucket: localBucket });
+    const bucketsOf = (options: BucketOptions) => [1, 2, 3].flatMap(() => alone(options));
+    const figures = await simulate({ bucketsOf });
     assert.throws(() => assertGoals(figures), / of \d+ rejected$/);
   });
 

@@ -1,16 +1,10 @@
 import type { RateLimitHeaders } from "../../src/ratelimit/bucket.ts";
 
-/** One answer of a modelled upstream. */
-export interface ModelledAnswer {
-  readonly accepted: boolean;
-  readonly headers: RateLimitHeaders;
-}
-
 /** An upstream that counts requests in one of the ways the spec's Limits part may mean. */
 export interface ModelledUpstream {
   limit: number;
   /** Counts one request that arrives at this time, in milliseconds; times must not decrease. */
-  request(now: number): ModelledAnswer;
+  request(now: number): { readonly accepted: boolean; readonly headers: RateLimitHeaders };
 }
 
 /** A bucket of `limit` tokens that regains `limit` a second. */

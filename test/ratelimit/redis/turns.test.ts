@@ -11,10 +11,12 @@ import { connected } from "../../redis/suite.ts";
 import {
   type CallerLoad,
   jainOf,
-  runTurns,
+  runLoad,
   type TurnsFigures,
-  type TurnsLoad,
-} from "../turns-load.ts";
+  turnsOf,
+  warmUpMs,
+} from "../load-rig.ts";
+import { slidingWindowUpstream } from "../modelled-upstream.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 import { redisOn } from "./virtual-redis.ts";
 
@@ -43,21 +45,21 @@ describe("callers take turns", { skip: withoutRedis }, () => {
 
   async function run(
     home: Home,
-    load: Partial<TurnsLoad> & Pick<TurnsLoad, "callers">,
-    timersOf: (clock: VirtualClock) => Clock = (clock) => clock,
+    callers: readonly CallerLoad[],
+    { limit = 50, timersOf = (clock: VirtualClock): Clock => clock } = {},
   ) {
     const clock = new VirtualClock();
-    const { limit = 50 } = load;
-    const seconds = Math.min(100, Math.max(4, 500 / limit));
+    const seconds = warmUpMs / 1_000 + Math.min(100, Math.max(4, 500 / limit));
     const buckets = home(limit, clock, timersOf(clock));
-    return await runTurns({ clock, buckets, limit, seconds, turns: true, ...load });
+    const upstream = slidingWindowUpstream(limit);
+    return turnsOf(await runLoad({ clock, buckets, upstream, callers, seconds }), limit);
   }
 
   for (const [where, home] of Object.entries(homes)) {
     describe(where, () => {
       for (const limit of [5, 50, 500]) {
         it(`a caller beside a 100 times busier one waits two turns at most: limit ${limit}`, async () => {
-          const figures = await run(home, { callers: hundredToOne(limit), limit });
+          const figures = await run(home, hundredToOne(limit), { limit });
           assertGoals(figures);
           assertWaits(figures, "small", limit);
         });
@@ -68,7 +70,7 @@ describe("callers take turns", { skip: withoutRedis }, () => {
           caller: { name: `wants ${times}` },
           perSecond: (times * 50) / 2,
         }));
-        assertGoals(await run(home, { callers }));
+        assertGoals(await run(home, callers));
       });
 
       it("callers get even shares when timers are up to 40 ms late", async () => {
@@ -79,8 +81,7 @@ describe("callers take turns", { skip: withoutRedis }, () => {
           epoch: () => clock.epoch(),
           after: (ms, ring) => clock.after(ms + lateMs(), ring),
         });
-        const load = { callers: hundredToOne(50) };
-        assertGoals(await run(home, load, late));
+        assertGoals(await run(home, hundredToOne(50), { timersOf: late }));
       });
 
       it("money calls take turns among themselves, and go before all reads", async () => {
@@ -89,7 +90,7 @@ describe("callers take turns", { skip: withoutRedis }, () => {
           { caller: { name: "small payer" }, perSecond: 2, ...spaced, priority: "money" as const },
           { caller: { name: "reader" }, perSecond: 50 },
         ];
-        const figures = await run(home, { callers });
+        const figures = await run(home, callers);
         assertWaits(figures, "small payer", 50);
         const reader = figures.callers.find(({ name }) => name === "reader");
         assert.equal(reader?.granted, 0, "money wants all there is");
@@ -101,9 +102,7 @@ describe("callers take turns", { skip: withoutRedis }, () => {
           caller: { name: `customer ${nth}`, customer: `${nth}` },
           perSecond: nth === 0 ? 100 : 5,
         }));
-        const { callers } = await run(home, {
-          callers: [service, ...customers],
-        });
+        const { callers } = await run(home, [service, ...customers]);
         const [first, ...rest] = callers;
         const sum = rest.reduce((all, { granted }) => all + granted, 0);
         assert.ok(jainOf([first!, { offered: Infinity, granted: sum }]) >= 0.95, `${sum} granted`);
@@ -111,8 +110,11 @@ describe("callers take turns", { skip: withoutRedis }, () => {
       });
 
       it("with turns off, the caller with few calls gets next to nothing (control)", async () => {
-        const load = { callers: hundredToOne(50), turns: false };
-        const figures = await run(home, load);
+        const asOne = hundredToOne(50).map((load) => ({
+          ...load,
+          caller: { name: load.caller?.name ?? "", service: "one" },
+        }));
+        const figures = await run(home, asOne);
         assert.throws(() => assertWaits(figures, "small", 50), /small: \d+ refused/);
         assert.throws(() => assertGoals(figures), /Jain's index/);
       });
