@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { createReadJwt } from "../../src/auth/jwt.ts";
 import type { KeySet } from "../../src/auth/key-set.ts";
 import type { ReloadedFile } from "../../src/net/reloaded-files.ts";
@@ -13,15 +13,9 @@ import { directory } from "../stores/sqlite/directories.ts";
 export const issuer = "https://login.shop.example/";
 export const audience = "payments-gateway";
 
-export interface SigningKey {
-  readonly kid: string;
-  readonly alg: string;
-  readonly privateKey: CryptoKey;
-  readonly publicKey: CryptoKey;
-  readonly jwk: JWK;
-}
+type SigningKey = Awaited<ReturnType<typeof signingKey>>;
 
-export async function signingKey(kid: string, alg = "ES256"): Promise<SigningKey> {
+export async function signingKey(kid: string, alg = "ES256") {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
   const jwk = { ...(await exportJWK(publicKey)), kid, alg, use: "sig" };
   return { kid, alg, privateKey, publicKey, jwk };
@@ -87,14 +81,9 @@ export const keyFile = (
   }),
 });
 
-export interface Scratch {
-  /** Writes a file as a deployment does, whole by a rename, and returns its path. */
-  write(name: string, text: string): string;
-}
-
 /** The environment that accepts these keys and, if there is a signing key, its tokens. */
 export const accessEnv = (
-  files: Scratch,
+  files: ReturnType<typeof scratch>,
   entries: readonly KeyEntry[],
   signing?: SigningKey,
 ): Record<string, string> => ({
@@ -108,10 +97,11 @@ export const accessEnv = (
 });
 
 /** A temporary directory, which is removed after the tests of the file. */
-export function scratch(): Scratch {
+export function scratch() {
   const dir = directory({ after });
   return {
-    write(name, text) {
+    /** Writes a file as a deployment does, whole by a rename, and returns its path. */
+    write(name: string, text: string): string {
       const path = join(dir, name);
       writeFileSync(`${path}.new`, text);
       renameSync(`${path}.new`, path);

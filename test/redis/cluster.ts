@@ -3,15 +3,10 @@ import { until } from "../until.ts";
 import { freePort, inSync, type RedisServer, type Settings, startRedis } from "./server.ts";
 
 /** A cluster of masters without replicas, all on 127.0.0.1. */
-export interface RedisCluster {
-  /** A comma-separated list of the nodes, as `REDIS_URL` takes it. */
-  readonly url: string;
-  readonly nodes: readonly RedisServer[];
-  close(): Promise<void>;
-}
+type RedisCluster = Awaited<ReturnType<typeof startCluster>>;
 
 /** A server, and the ports at which the others reach it. */
-export interface ClusterNode {
+interface ClusterNode {
   readonly server: RedisServer;
   readonly port: number;
   readonly busPort: number;
@@ -20,7 +15,7 @@ export interface ClusterNode {
 const slots = 16_384;
 
 /** Starts a cluster of `size` masters and waits until each of them reports all as ok. */
-export async function startCluster(size = 3, settings: Settings = []): Promise<RedisCluster> {
+export async function startCluster(size = 3, settings: Settings = []) {
   const members = await Promise.all(
     Array.from({ length: size }, async (): Promise<ClusterNode> => {
       const busPort = await freePort();
@@ -31,6 +26,7 @@ export async function startCluster(size = 3, settings: Settings = []): Promise<R
   await joinCluster(members, size);
   const nodes = members.map(({ server }) => server);
   return {
+    /** As `REDIS_URL` takes it. */
     url: nodes.map(({ url }) => url).join(","),
     nodes,
     async close() {

@@ -12,7 +12,7 @@ import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, type RedisServer, type Settings, startRedis, withoutRedis } from "./server.ts";
-import { connecting } from "./suite.ts";
+import { byTls, connecting, tlsFile } from "./suite.ts";
 
 interface Store {
   readonly url: string;
@@ -27,15 +27,7 @@ type Begin = (t: TestContext, downAfterMs: number) => Promise<Store>;
 /** The gateways' user, so that a test can change its password. */
 const settings: Settings = [["user", "gateway on >secret ~* &* +@all"]];
 const asUser = (url: string) => url.replaceAll("//", "//gateway:secret@");
-const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
-const byTls = (port: number): Settings => [
-  ["tls-port", String(port)],
-  ["tls-cert-file", fixture("localhost.crt")],
-  ["tls-key-file", fixture("localhost.key")],
-  ["tls-ca-cert-file", fixture("ca-one.crt")],
-  ["tls-auth-clients", "no"],
-];
-const tls = { caFile: fixture("localhost.crt") };
+const tls = { caFile: tlsFile("localhost.crt") };
 
 const topologies: Readonly<Record<string, Begin>> = {
   async alone(t) {

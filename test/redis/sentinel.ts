@@ -8,25 +8,13 @@ import {
   startRedis,
 } from "./server.ts";
 
-/** A master with two replicas, watched by three sentinels. */
-export interface SentinelSet {
-  /** In the form of `REDIS_URL`. */
-  readonly url: string;
-  /** Data servers; the first was the master at the start. */
-  readonly servers: readonly RedisServer[];
-  readonly sentinels: readonly RedisServer[];
-  /** The master's port, as most of the sentinels see it now. */
-  masterPort(): Promise<number>;
-  close(): Promise<void>;
-}
+export type SentinelSet = Awaited<ReturnType<typeof startSentinelSet>>;
 
 /** The name by which Sentinels know each set. */
 export const setName = "payments";
 
-export async function startSentinelSet(
-  settings: Settings = [],
-  downAfterMs = 500,
-): Promise<SentinelSet> {
+/** Starts a master with two replicas, watched by three Sentinels. */
+export async function startSentinelSet(settings: Settings = [], downAfterMs = 500) {
   const all: Settings = [...settings, ["repl-diskless-sync-delay", "0"]];
   const master = await startRedis(all);
   const replicas = await Promise.all(
@@ -36,9 +24,12 @@ export async function startSentinelSet(
   const sentinels = await startSentinels(master.port, { downAfterMs });
   const servers = [master, ...replicas];
   return {
+    /** In the form of `REDIS_URL`. */
     url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${setName}`,
+    /** Data servers; the first was the master at the start. */
     servers,
     sentinels,
+    /** The master's port, as most of the Sentinels see it now. */
     masterPort: () => masterPortOf(sentinels),
     async close() {
       await Promise.all([...sentinels, ...servers].map((server) => server.close()));

@@ -18,40 +18,23 @@ export const withoutRedis: string | false =
     : "needs redis-server: apt-get install redis-server";
 
 /** A redis-server of the tests' own, on 127.0.0.1 and a free port, in a directory of its own. */
-export interface RedisServer {
-  readonly port: number;
-  readonly url: string;
-  readonly dir: string;
-  readonly isRunning: boolean;
-  readonly isPaused: boolean;
-  /** Ends it as an operator would; the data directory stays for `start`. */
-  stop(): Promise<void>;
-  /** Ends it at once, as a crash would. */
-  kill(): Promise<void>;
-  /** Starts it again on the same port and directory, and waits until it answers. */
-  start(): Promise<void>;
-  /** Suspends the process until `resume`; its connections stay open. */
-  pause(): void;
-  resume(): void;
-  /** Runs one command on a connection of its own. */
-  command(...args: [string, ...(string | number)[]]): Promise<unknown>;
-  /** Ends it and removes its directory. */
-  close(): Promise<void>;
-}
+export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
+
+type Command = [name: string, ...args: (string | number)[]];
 
 /** Names and values, such as `["appendonly", "yes"]`. */
 export type Settings = readonly [name: string, value: string][];
 
 /**
- * Starts a server with these settings; by default nothing is kept on
- * disk. `argumentsFor` makes the command line of another kind of server.
+ * Starts a server with these settings; by default nothing is kept on disk. `argumentsFor` makes the
+ * command line of another kind of server.
  */
 export async function startRedis(
   settings: Settings = [],
   argumentsFor = async (...server: Parameters<typeof settingsFile>) => [
     await settingsFile(...server),
   ],
-): Promise<RedisServer> {
+) {
   const dir = await mkdtemp(join(tmpdir(), "redis-"));
   const [first, port, args] = await launch();
   let child = first;
@@ -86,21 +69,27 @@ export async function startRedis(
     get isPaused() {
       return paused;
     },
+    /** Ends it as an operator would; the data directory stays for `start`. */
     stop: () => end("SIGTERM"),
+    /** Ends it at once, as a crash would. */
     kill: () => end("SIGKILL"),
-    async start() {
+    /** Starts it again on the same port and directory, and waits until it answers. */
+    async start(): Promise<void> {
       child = await run(port, dir, args);
     },
-    pause() {
+    /** Suspends the process until `resume`; its connections stay open. */
+    pause(): void {
       paused = true;
       child.kill("SIGSTOP");
     },
-    resume() {
+    resume(): void {
       paused = false;
       child.kill("SIGCONT");
     },
-    command: (...args) => commandOn(port, ...args),
-    async close() {
+    /** Runs one command on a connection of its own. */
+    command: (...args: Command) => commandOn(port, ...args),
+    /** Ends it and removes its directory. */
+    async close(): Promise<void> {
       await end("SIGKILL");
       await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     },
@@ -129,10 +118,7 @@ export async function inSync(replica: Pick<RedisServer, "command">): Promise<voi
 }
 
 /** Runs one command on a connection of its own; rejects if it cannot connect. */
-export async function commandOn(
-  port: number,
-  ...[name, ...args]: [string, ...(string | number)[]]
-): Promise<unknown> {
+export async function commandOn(port: number, ...[name, ...args]: Command): Promise<unknown> {
   const client = new Redis(port, "127.0.0.1", {
     lazyConnect: true,
     retryStrategy: () => null,

@@ -3,6 +3,7 @@ import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
+import type { Settings } from "./server.ts";
 
 type ConnectOptions = Parameters<typeof connectRedis>[2];
 
@@ -19,3 +20,20 @@ export async function connected(url: string): Promise<RedisConnector> {
   await until(async () => (await redis.client.ping()) === "PONG");
   return redis;
 }
+
+/** The path of a certificate or a key of the tests. */
+export const tlsFile = (name: string) =>
+  new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
+
+/** Has a server speak TLS at this port too. @param asks whether it asks clients for certificates */
+export const byTls = (
+  port: number,
+  asks = false,
+  authorities = tlsFile("ca-one.crt"),
+): Settings => [
+  ["tls-port", String(port)],
+  ["tls-cert-file", tlsFile("localhost.crt")],
+  ["tls-key-file", tlsFile("localhost.key")],
+  ["tls-ca-cert-file", authorities],
+  ["tls-auth-clients", asks ? "yes" : "no"],
+];

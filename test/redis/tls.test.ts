@@ -18,15 +18,14 @@ import {
   startRedis,
   withoutRedis,
 } from "./server.ts";
-import { connecting } from "./suite.ts";
+import { byTls, connecting, tlsFile } from "./suite.ts";
 
 type Readiness = { details: { redis: { status: string } } };
-const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
 
 const files = {
-  caFile: fixture("localhost.crt"),
-  certFile: fixture("client-one.crt"),
-  keyFile: fixture("client-one.key"),
+  caFile: tlsFile("localhost.crt"),
+  certFile: tlsFile("client-one.crt"),
+  keyFile: tlsFile("client-one.key"),
 };
 
 /** A gateway whose state is there. */
@@ -48,20 +47,14 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
   let url: string;
   before(async () => {
     const port = await freePort();
-    server = await startRedis([
-      ["tls-port", String(port)],
-      ["tls-cert-file", fixture("localhost.crt")],
-      ["tls-key-file", fixture("localhost.key")],
-      ["tls-ca-cert-file", fixture("ca-one.crt")],
-      ["tls-auth-clients", "yes"],
-    ]);
+    server = await startRedis(byTls(port, true));
     url = `rediss://127.0.0.1:${port}`;
   });
   after(() => server.close());
 
   it("is not used while its own is not trusted, and reached once the file that names its authority is replaced", async (t) => {
     const caFile = join(directory(t), "ca.crt");
-    copyFileSync(fixture("ca-two.crt"), caFile);
+    copyFileSync(tlsFile("ca-two.crt"), caFile);
     const redis = connecting(t, url, { tls: { ...files, caFile } });
     await readyWithin(300, redis.client);
     assert.notEqual(redis.client.status, "ready");
@@ -80,17 +73,13 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
 
   /** All connections between the servers are by TLS, too. */
   const tlsOf = (port: number): Settings => [
-    ["tls-port", String(port)],
-    ["tls-cert-file", fixture("localhost.crt")],
-    ["tls-key-file", fixture("localhost.key")],
-    ["tls-ca-cert-file", authorities],
-    ["tls-auth-clients", "yes"],
+    ...byTls(port, true, authorities),
     ["tls-replication", "yes"],
   ];
   before(async () => {
     writeFileSync(
       authorities,
-      ["ca-one.crt", "localhost.crt"].map((name) => readFileSync(fixture(name))).join(""),
+      ["ca-one.crt", "localhost.crt"].map((name) => readFileSync(tlsFile(name))).join(""),
     );
     tlsPorts = [await freePort(), await freePort(), await freePort()];
     const [first = 0, second = 0, third = 0] = tlsPorts;

@@ -15,37 +15,15 @@ import {
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
-import { reportTo } from "../../src/report.ts";
+import { type Observations, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import {
-  type Connections,
-  type ConnectionsOptions,
-  createConnections,
-} from "../../src/upstream/connections.ts";
+import { type ConnectionsOptions, createConnections } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "../../src/upstream/upstream.ts";
-import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";
+import { type Script, scriptedServer } from "./scripted-server.ts";
 
 /** How a permit was settled. */
-export type Settled = ["observe" | "rejected", RateLimitHeaders] | ["release"];
-
-export interface Rig {
-  readonly upstream: Upstream;
-  readonly taken: TakeOptions[];
-  readonly settled: Settled[];
-  readonly calls: Array<{ endpoint: string; outcome: string }>;
-  /** Why each call has no answer; undefined for a call that has one. */
-  readonly causes: Array<string | undefined>;
-  readonly faults: Array<{
-    endpoint: string;
-    path: string;
-    kind: string;
-    value?: string | undefined;
-  }>;
-  readonly credentials: boolean[];
-  /** Breaker changes as `<calls> <state>`, such as `other open`. */
-  readonly states: string[];
-}
+type Settled = ["observe" | "rejected", RateLimitHeaders] | ["release"];
 
 export interface RigOptions extends Partial<UpstreamOptions>, Pick<ConnectionsOptions, "tls"> {
   /** Runs before the bucket gives a token; a rejection refuses the token. */
@@ -53,14 +31,16 @@ export interface RigOptions extends Partial<UpstreamOptions>, Pick<ConnectionsOp
 }
 
 /** An upstream client whose bucket always has a token, with a record of all that it reports. */
-export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
+export function rig(t: TestContext, url: string, given: RigOptions = {}) {
   const { take, tls, ...options } = given;
   const taken: TakeOptions[] = [];
   const settled: Settled[] = [];
-  const calls: Rig["calls"] = [];
-  const causes: Rig["causes"] = [];
-  const faults: Rig["faults"] = [];
+  const calls: { endpoint: string; outcome: string }[] = [];
+  /** Why each call has no answer; undefined for a call that has one. */
+  const causes: (string | undefined)[] = [];
+  const faults: Omit<Observations["fieldFault"], "account">[] = [];
   const credentials: boolean[] = [];
+  /** Breaker changes as `<calls> <state>`, such as `other open`. */
   const states: string[] = [];
   const permit = {
     observe: (headers: RateLimitHeaders) => void settled.push(["observe", headers]),
@@ -86,14 +66,17 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
       close: async () => {},
     },
     timeoutMs: 10_000,
-    ...(tls && { connections: connectionsWith(url, tls, options.timeoutMs) }),
+    ...(tls && {
+      connections: createConnections({
+        ...{ origin: new URL(url).origin, timeoutMs: options.timeoutMs ?? 10_000, tls },
+      }),
+    }),
     report: reportTo({
       upstreamCall({ endpoint, outcome, fault }) {
         calls.push({ endpoint, outcome });
         causes.push(fault);
       },
-      fieldFault: ({ account, endpoint = "", ...fault }) =>
-        void faults.push({ endpoint, ...fault }),
+      fieldFault: ({ account, ...fault }) => void faults.push(fault),
       credentials: ({ accepted }) => void credentials.push(accepted),
       breaker: ({ calls, state }) => void states.push(`${calls} ${state}`),
     }),
@@ -103,21 +86,8 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}): Rig {
   return { upstream, taken, settled, calls, causes, faults, credentials, states };
 }
 
-function connectionsWith(url: string, tls: RigOptions["tls"], timeoutMs = 10_000): Connections {
-  const { origin } = new URL(url);
-  return createConnections({
-    origin,
-    timeoutMs,
-    ...(tls && { tls }),
-  });
-}
-
 /** A scripted server and a client of it. */
-export async function serverRig(
-  t: TestContext,
-  script: Script,
-  options: RigOptions = {},
-): Promise<Rig & { server: ScriptedServer }> {
+export async function serverRig(t: TestContext, script: Script, options: RigOptions = {}) {
   const server = await scriptedServer(script);
   t.after(() => server.close());
   return { ...rig(t, server.url, options), server };

@@ -14,20 +14,11 @@ export interface WireRequest {
   readonly connection: number;
 }
 
-export interface ScriptedServer {
-  readonly url: string;
-  readonly requests: WireRequest[];
-  readonly connections: number;
-  /** Resolves with the n-th request, counted from 0, as soon as it has arrived. */
-  request(n: number): Promise<WireRequest>;
-  close(): Promise<void>;
-}
-
 /** The server's reaction to a whole request: a literal answer, or a function of the request. */
 export type Script = string | ((request: WireRequest) => void);
 
 /** An HTTP/1.1 server on bare TCP. It writes what the script says, valid or not. */
-export async function scriptedServer(script: Script): Promise<ScriptedServer> {
+export async function scriptedServer(script: Script) {
   const requests: WireRequest[] = [];
   const sockets = new Set<Socket>();
   const waiting: Array<{ n: number; resolve: (request: WireRequest) => void }> = [];
@@ -71,12 +62,13 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
     get connections() {
       return connections;
     },
-    request: (n) =>
-      new Promise((resolve) => {
+    /** Resolves with the n-th request, counted from 0, as soon as it has arrived. */
+    request: (n: number) =>
+      new Promise<WireRequest>((resolve) => {
         if (n < requests.length) resolve(requests[n]!);
         else waiting.push({ n, resolve });
       }),
-    async close() {
+    async close(): Promise<void> {
       for (const socket of sockets) socket.destroy();
       server.close();
       await once(server, "close");

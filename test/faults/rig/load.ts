@@ -24,25 +24,16 @@ import { historyOf, paymentIdOf, type Told } from "./history.ts";
 const timeoutMs = 60_000;
 const callTimeoutMs = 6_000;
 
-/** Random clients of all gateways, which run until they are stopped. */
-export interface Load {
-  /** How many callbacks were acknowledged so far. */
-  readonly acknowledged: () => number;
-  /** Ends the load, waits until everything has settled, and returns the history. */
-  finish(): Promise<History>;
-  /** Ends the load without waiting for outcomes. */
-  stop(): Promise<void>;
-}
-
 /**
- * Sends callbacks and payments with and without keys, and watches, in an order given by the seed.
+ * Random clients of all gateways: they send callbacks and payments with and without keys, and watch,
+ * in an order given by the seed, until they are stopped.
  */
 export function startLoad(
   gateways: readonly Gateway[],
   upstream: MoneyUpstream,
   random: () => number,
   everyMs = 25,
-): Load {
+) {
   const callbacks: CallbackRecord[] = [];
   const calls: CallRecord[] = [];
   const shown: ShownRecord[] = [];
@@ -170,6 +161,7 @@ export function startLoad(
     return unsettled;
   }
 
+  /** Ends the load without waiting for outcomes. */
   async function stop(): Promise<void> {
     clearInterval(timer);
     over.abort();
@@ -178,9 +170,11 @@ export function startLoad(
 
   return {
     stop,
+    /** How many callbacks were acknowledged so far. */
     acknowledged: () =>
       callbacks.filter(({ answers }) => answers.some(({ status }) => status === 200)).length,
-    async finish() {
+    /** Ends the load, waits until everything has settled, and returns the history. */
+    async finish(): Promise<History> {
       clearInterval(timer);
       const back = await Promise.all(gateways.map(isBack));
       while (pending.size > 0) await Promise.all(pending);
