@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Server as HttpServer } from "node:http";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import type { AddressInfo, Server } from "node:net";
 import type { TestContext } from "node:test";
 
 /** Lets the server listen on a free port of 127.0.0.1. @returns the port */
@@ -17,13 +17,4 @@ export async function serve(t: Pick<TestContext, "after">, server: HttpServer): 
     server.closeAllConnections();
   });
   return `http://127.0.0.1:${await listen(server)}`;
-}
-
-/** A port on which nothing listens. */
-export async function closedPort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  server.close();
-  await once(server, "close");
-  return port;
 }

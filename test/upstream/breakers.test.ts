@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import type { Upstream } from "../../src/upstream/upstream.ts";
-import { closedPort } from "../listen.ts";
+import { freePort } from "../redis/server.ts";
 import {
   createPayment,
   deactivate,
@@ -127,7 +127,7 @@ test("connections that are not made open the breaker for payments, and an answer
   lookups.at(-1)?.();
   await probe;
 
-  const port = await closedPort();
+  const port = await freePort();
   const other = rig(t, `http://127.0.0.1:${port}`);
   await Promise.all(Array.from({ length: 5 }, () => failureOf(createPayment(other.upstream))));
   assert.deepEqual(other.states, ["money open"]);

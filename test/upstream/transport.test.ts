@@ -5,7 +5,8 @@ import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
-import { closedPort, listen } from "../listen.ts";
+import { listen } from "../listen.ts";
+import { freePort } from "../redis/server.ts";
 import {
   createPayment,
   failureOf,
@@ -60,7 +61,7 @@ const withoutTls = (t: TestContext, react: (socket: Socket) => void) =>
 const unreachable: Array<[string, url: (t: TestContext) => Promise<string>, cause: RegExp]> = [
   [
     "a refused connection",
-    async () => `http://127.0.0.1:${await closedPort()}`,
+    async () => `http://127.0.0.1:${await freePort()}`,
     /^nothing listens there \(ECONNREFUSED\)$/,
   ],
   ["a name that is not found", async () => "http://upstream.invalid", /ENOTFOUND|EAI_AGAIN/],

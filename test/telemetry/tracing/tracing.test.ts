@@ -9,8 +9,9 @@ import { reportTo } from "../../../src/report.ts";
 import { createTracing } from "../../../src/telemetry/telemetry.ts";
 import { activeIds, type RunningTracing } from "../../../src/telemetry/tracing/tracing.ts";
 import { version } from "../../../src/version.ts";
-import { closedPort, serve } from "../../listen.ts";
+import { serve } from "../../listen.ts";
 import { closing } from "../../of-suite.ts";
+import { freePort } from "../../redis/server.ts";
 import { startTestGateway } from "../../start.ts";
 import { startCollector, tracedBy } from "./collector.ts";
 
@@ -257,7 +258,7 @@ test("failed exports are reported, and a collector that recovers is used again",
   );
 
   const alone = await traced({
-    ...tracedBy({ url: `http://127.0.0.1:${await closedPort()}` }),
+    ...tracedBy({ url: `http://127.0.0.1:${await freePort()}` }),
     OTEL_EXPORTER_OTLP_TIMEOUT: "100",
   });
   alone.start("lost", { kind: "internal" }).end();
