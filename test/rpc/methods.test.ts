@@ -8,12 +8,15 @@ import {
   type DescMethodServerStreaming,
   type DescMethodUnary,
   equals,
+  getOption,
   type Message,
   ScalarType,
 } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { Core } from "../../src/core/core.ts";
+import { moves_money } from "../../src/gen/payments/v1/options_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { moneyMethods } from "../../src/model/money-methods.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { isSecret } from "../../src/secrets/secret-fields.ts";
 import { start, wires } from "./start.ts";
@@ -119,4 +122,15 @@ test("no method whose request has a secret answers a GET, whose URL proxies writ
     assert.equal(status, 405, name);
   }
   assert.deepEqual(started.calls, []);
+});
+
+test("the calls that move money are those that the proto marks", () => {
+  const marked = services
+    .flatMap(({ methods }) => methods)
+    .filter((method) => getOption(method, moves_money));
+  assert.deepEqual(
+    new Set(Object.values(moneyMethods).map(({ method }) => method)),
+    new Set(marked),
+  );
+  for (const [name, { method }] of Object.entries(moneyMethods)) assert.equal(method.name, name);
 });

@@ -5,14 +5,19 @@ import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import type { Context } from "../../src/core/context.ts";
 import { eventCases } from "../../src/core/list-events.ts";
+import { listKnown } from "../../src/core/list-known.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   CreateWatchTokenRequestSchema,
   ListEventsRequestSchema,
 } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { ListPaymentsRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { UnreadableRecord } from "../../src/ledger/record.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
+import { overridden } from "../overridden.ts";
 import { account, callOf } from "./rig.ts";
 
 /** A log with `count` events of the payment `order-1`, and a function that lists pages of it. */
@@ -28,6 +33,8 @@ async function start(count: number) {
   const page = async (init: MessageInitShape<typeof ListEventsRequestSchema> = {}) => {
     const of = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
     const answer = await listEvents(create(ListEventsRequestSchema, of), callOf());
+    assert.equal(answer.hasNextPage, answer.endCursor !== undefined);
+    assert.equal(answer.hasPreviousPage, Boolean(init.pageToken));
     return {
       cursors: answer.edges.map(({ node }) => node.cursor),
       pageToken: answer.endCursor ?? "",
@@ -129,4 +136,28 @@ test("a watch token lives for its ttl, else its ttl_seconds, else the default", 
     assert.equal(read.watch?.externalId, "order-1");
     assert.equal(read.expiresAtMs, Date.now() + seconds * 1_000);
   }
+});
+
+test("a record that cannot be read is missing in a list, and keeps nothing else out of it", async () => {
+  const log = createMemoryLedger({ retentionMs: 60_000, giveUpMs: 60_000 });
+  for (const externalId of ["first", "damaged", "last"]) {
+    await log.append(account, payment({ externalId, paymentId: externalId }));
+  }
+  const ledger = overridden(log, {
+    async known(of, kind, externalId) {
+      if (externalId === "damaged") throw new UnreadableRecord(`payment:${externalId}`);
+      return log.known(of, kind, externalId);
+    },
+  });
+  const page = (pageToken = "") =>
+    listKnown({ ledger }, create(ListPaymentsRequestSchema, { pageSize: 2, pageToken }), callOf(), {
+      kind: EventKind.PAYMENT,
+      stateOf: () => PaymentState.PENDING,
+      answerOf: () => ({ state: 0, needsOperator: false }),
+    });
+  const names = ({ edges }: Awaited<ReturnType<typeof page>>) =>
+    edges.map(({ externalId }) => externalId);
+  const first = await page();
+  assert.deepEqual(names(first), ["first"]);
+  assert.deepEqual(names(await page(first.endCursor)), ["last"]);
 });
