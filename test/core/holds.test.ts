@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import {
@@ -44,7 +45,9 @@ function rig() {
       ...{ amount: "10.00", currency: "UAH", mode: PaymentMode.HOSTED, externalId, confirm },
       paymentMethod: create(PaymentMethodInputSchema, { type: PaymentMethodType.CARD }),
     });
+  const known = () => core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
   return {
+    known,
     async pay(confirm: boolean, does: Behaviour) {
       behaviour = does;
       return core.createPayment(request(confirm), call);
@@ -60,17 +63,13 @@ function rig() {
     },
     /** The operations that GetPayment lists. */
     async operations() {
-      const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
-      return answer.operations.map(({ operation, paymentId, status, statusCode = "" }) => {
+      return (await known()).operations.map(({ operation, paymentId, status, statusCode = "" }) => {
         const names = [PaymentOperationSchema.value[operation], PaymentStatusSchema.value[status]];
         const [what, became] = names.map((value) => value?.localName.toLowerCase());
         return `${what} ${paymentId} ${became} ${statusCode}`;
       });
     },
-    async state() {
-      const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
-      return PaymentStateSchema.value[answer.state]?.localName;
-    },
+    state: async () => PaymentStateSchema.value[(await known()).state]?.localName,
   };
 }
 
@@ -82,7 +81,8 @@ const succeeded = (paymentId: string) => answer(PaymentStatus.SUCCESS, paymentId
 
 test("a hold is AUTHORIZED until it is confirmed, also if its callback comes before its answer", async () => {
   for (const confirm of [false, true]) {
-    const { pay, callback, state } = rig();
+    const { pay, callback, state, known } = rig();
+    const beganMs = Date.now();
     let early: string | undefined;
     await pay(confirm, async () => {
       early = await callback({ status: "success" });
@@ -90,6 +90,10 @@ test("a hold is AUTHORIZED until it is confirmed, also if its callback comes bef
     });
     assert.equal(early, confirm ? "PAID" : "AUTHORIZED");
     assert.equal(await state(), early);
+    const { operations, cursor } = await known();
+    const [{ amount, currency, at } = {}] = operations;
+    assert.deepEqual([operations.length, amount, currency], [1, "10.00", "UAH"]);
+    assert.ok(at && timestampMs(at) >= beganMs && cursor !== "");
     if (confirm) continue;
     assert.equal(await callback({ operation: "confirm", status: "failure" }), "AUTHORIZED");
     assert.equal(await callback({ operation: "confirm", status: "success" }), "PAID");
