@@ -38,6 +38,10 @@ const refused: [what: string, query: string, code?: string, variables?: Record<s
       "a hundred events with all that is in them",
       `{ payment(externalId: "e") { events(first: 100) { ${wholeEvents} } } }`,
     ],
+    [
+      "the same as a connection",
+      `{ payment(externalId: "e") { eventsConnection(first: 100) { edges { node { ${wholeEvents} } } } } }`,
+    ],
     ["the same by a variable", manyEvents, tooComplex, { n: 100 }],
     [
       "the same by a variable's default",
