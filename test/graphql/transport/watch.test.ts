@@ -60,6 +60,7 @@ test("the path names the kind and the external id, and the query the options of 
   const gateway = await serve(t, { watchPayment: opened, watchPayout: opened });
   for (const [path, headers, method, request] of [
     ["/payments/a%2Fb%20%C3%BC", {}, "watchPayment", { externalId: "a/b ü", untilFinal: false }],
+    ["/payments/%EF%BF%BD", {}, "watchPayment", { externalId: "\ufffd" }],
     ["/payments/o?until_final=true", {}, "watchPayment", { untilFinal: true }],
     ["/payments/o?until_final=false", {}, "watchPayment", { untilFinal: false }],
     ["/payments/o?after=c-1", {}, "watchPayment", { afterCursor: "c-1", fromStart: false }],

@@ -216,8 +216,11 @@ test("a socket that breaks releases the core's streams", async (t) => {
   await feed.released;
 });
 
-async function upgradeStatus(url: string): Promise<number | undefined> {
-  const socket = new WebSocket(url, "graphql-transport-ws");
+async function upgradeStatus(
+  url: string,
+  options?: WebSocket.ClientOptions,
+): Promise<number | undefined> {
+  const socket = new WebSocket(url, "graphql-transport-ws", options);
   socket.on("error", () => undefined);
   const opened = once(socket, "open").then(() => 101);
   const refused = once(socket, "unexpected-response").then(([, response]) => response.statusCode);
@@ -231,4 +234,16 @@ test("an upgrade on another path is answered 404", async (t) => {
   assert.equal(await upgradeStatus(gateway.wsUrl), 101);
   assert.equal(await upgradeStatus(`${gateway.wsUrl}/other`), 404);
   assert.equal(await upgradeStatus(gateway.wsUrl.replace("/graphql", "//")), 404);
+});
+
+/* Which origins are foreign is told in test/net/browser-origin.test.ts. */
+test("sockets of pages of foreign origins are refused, those of listed origins are not", async (t) => {
+  const origin = "https://shop.example";
+  const { wsUrl } = await serve(t, {}, { corsOrigins: [origin] });
+  assert.equal(await upgradeStatus(wsUrl, { origin }), 101);
+  assert.equal(await upgradeStatus(wsUrl), 101);
+  assert.equal(await upgradeStatus(wsUrl, { origin: "https://evil.example" }), 403);
+  assert.equal(await upgradeStatus(wsUrl, { origin: "null" }), 403);
+  const headers = { "sec-fetch-site": "cross-site" };
+  assert.equal(await upgradeStatus(wsUrl, { headers }), 403);
 });
