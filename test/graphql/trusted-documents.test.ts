@@ -39,17 +39,8 @@ test("a trusted document runs by each form of its id, and any document by its te
 
 test("no other document runs where only trusted ones are allowed", async (t) => {
   const { send, seen } = await start(t, { documents, only: true });
-  assert.deepEqual(await send({ documentId: hash }), answered);
-  assert.deepEqual(await send({ query: text }), answered);
-  // The id of a trusted document wins over the text beside it.
-  assert.deepEqual(await send({ query: other, documentId: hash }), answered);
-  for (const params of [
-    { query: other },
-    { query: ` ${text}` },
-    { query: other, documentId: "unknown" },
-    { query: other, extensions: persisted("unknown") },
-    { query: "{ nonsense" },
-  ]) {
+  const unknown = [{ documentId: "unknown" }, { extensions: persisted("unknown") }];
+  for (const params of [{ query: ` ${text}` }, ...unknown.map((id) => ({ query: other, ...id }))]) {
     assert.equal(codeOf(await send(params)), "PERSISTED_QUERY_ONLY", JSON.stringify(params));
   }
   assert.deepEqual(seen(), []);
