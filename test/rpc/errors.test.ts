@@ -5,10 +5,7 @@ import { createClient } from "@connectrpc/connect";
 import type grpc from "@grpc/grpc-js";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
-import {
-  ErrorInfoSchema,
-  LocalizedMessageSchema,
-} from "../../src/gen/google/rpc/error_details_pb.ts";
+import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { listedCodes } from "../../src/upstream/error-codes.ts";
@@ -79,30 +76,6 @@ test("an error carries the whole Error object of the service", async () => {
   const client = createClient(PaymentService, started.transport("grpc", "2"));
   const [told] = (await failure(client.getPayment({}))).findDetails(UpstreamErrorSchema);
   assert.deepEqual({ ...told }, { ...upstream });
-});
-
-test("a failed call has words for the customer in their language", async () => {
-  await using started = await start({
-    ...failing("FAILED_PRECONDITION", { upstream }),
-    createPayment: async () => {
-      throw new GatewayError("UNKNOWN", "no answer", { outcomeUnknown: { externalId: "o" } });
-    },
-  });
-  const client = createClient(PaymentService, started.transport("grpc", "2"));
-  const wordsOf = async (call: Promise<unknown>) =>
-    (await failure(call))
-      .findDetails(LocalizedMessageSchema)
-      .map(({ locale, message }) => [locale, message]);
-  const headers = { "accept-language": "de, uk-UA;q=0.9, en;q=0.1" };
-  assert.deepEqual(await wordsOf(client.getPayment({}, { headers })), [
-    ["uk", "На картці недостатньо коштів. Скористайтеся іншою карткою."],
-  ]);
-  assert.deepEqual(await wordsOf(client.createPayment({}, { headers })), [
-    ["uk", "Ми перевіряємо ваш платіж. Будь ласка, не платіть ще раз."],
-  ]);
-  assert.deepEqual(await wordsOf(client.getPayment({})), [
-    ["en", "There is not enough money on the card. Please use another card."],
-  ]);
 });
 
 test("a code of the service is a reason in a domain of its own, in the form of one", async () => {
