@@ -7,7 +7,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 
-function rig(t: TestContext) {
+function rig(t: TestContext, accounts = ["shop"]) {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });
   t.after(() => log.close());
   const told: Observations["letterHandled"][] = [];
@@ -15,7 +15,7 @@ function rig(t: TestContext) {
   const routes = deadLetterRoutes(log, report);
   const ask = async (route: string, id?: string, query = {}) => {
     const answer = await routes[route]?.({
-      operator: { name: "ops", accounts: ["shop"] },
+      operator: { name: "ops", accounts },
       variables: id === undefined ? [] : ["shop", id],
       query: new URLSearchParams(query),
       body: () => assert.fail("no route has a body"),
@@ -24,12 +24,14 @@ function rig(t: TestContext) {
   };
   const read = (id: string, query = {}) =>
     ask("GET /dead-letters/{account}/{id}", id, query) as Promise<DeadLetterDetails>;
-  const list = () =>
-    ask("GET /dead-letters", undefined, { order: "oldest" }) as Promise<DeadLetterPage>;
-  const replay = (id: string) =>
-    ask("POST /dead-letters/{account}/{id}/replay", id).catch((error: unknown) =>
+  const list = (query: object = { order: "oldest" }) =>
+    ask("GET /dead-letters", undefined, query) as Promise<DeadLetterPage>;
+  const orStatus = (answer: Promise<unknown>) =>
+    answer.catch((error: unknown) =>
       error instanceof Refused ? error.status : assert.fail(String(error)),
     );
+  const replay = (id: string) => orStatus(ask("POST /dead-letters/{account}/{id}/replay", id));
+  const discard = (id: string) => orStatus(ask("DELETE /dead-letters/{account}/{id}", id));
   let added = 0;
   const find = async (body: string | Uint8Array) => {
     const id = `l-${++added}`;
@@ -39,11 +41,11 @@ function rig(t: TestContext) {
     });
     return read(id);
   };
-  return { read, list, replay, find, told };
+  return { read, list, replay, discard, find, told };
 }
 
 test("a letter is read as it is listed, with its body and the masked text", async (t) => {
-  const { read, list, find } = rig(t);
+  const { read, list, find, told } = rig(t);
   const view = {
     account: "shop",
     id: "l-1",
@@ -53,9 +55,12 @@ test("a letter is read as it is listed, with its body and the masked text", asyn
     bytes: 2,
   };
   assert.deepEqual(await find("{}"), { ...view, body: "e30=", text: "{}" });
+  assert.deepEqual(told.splice(0), [{ operator: "ops", did: "read as it came", letter: view }]);
   const secret = (await find('{"cvv":"941","description":"4111 1111 1111 1111"}')).text;
   assert.equal(secret, '{\n  "cvv": "[redacted]",\n  "description": "4111 11** **** 1111"\n}');
+  told.length = 0;
   assert.equal((await read("l-1", { raw: "false" })).body, undefined);
+  assert.deepEqual(told, [], "what it came as was not read");
   const page = await list();
   assert.deepEqual([page.dead_letters[0], page.total], [view, 2]);
   assert.match((await find("")).text ?? "", /^\[0 characters/, "an empty body is a text");
@@ -73,4 +78,49 @@ test("a replay that is understood is told with its operator, and one that is not
   assert.deepEqual(found, [{ outcome: "stored" }, { outcome: "not_understood" }, 404]);
   const letter = { account: "shop", id: "l-1", outcome: "stored" };
   assert.deepEqual(told, [{ operator: "ops", did: "replayed", letter }]);
+});
+
+test("the list has pages in either order, also when letters of the page before are gone", async (t) => {
+  const { list, find, discard, told } = rig(t);
+  for (let nth = 0; nth < 7; nth++) await find(`{"nth": ${nth}}`);
+  const idsOf = ({ dead_letters }: DeadLetterPage) => dead_letters.map(({ id }) => id);
+  const pagesOf = async (query: object) => {
+    const pages: string[][] = [];
+    for (let more = {}; ; ) {
+      const page = await list({ ...query, ...more });
+      assert.equal(page.total, 7);
+      pages.push(idsOf(page));
+      if (page.next_cursor === undefined) return pages;
+      more = { cursor: page.next_cursor };
+    }
+  };
+  const [first, second, third] = [["l-1", "l-2", "l-3"], ["l-4", "l-5", "l-6"], ["l-7"]] as const;
+  assert.deepEqual(await pagesOf({ order: "oldest", limit: "3" }), [first, second, third]);
+  const newest = await pagesOf({ limit: "2" });
+  assert.deepEqual(newest.flat().toReversed(), [first, second, third].flat());
+
+  const { next_cursor: cursor } = await list({ order: "oldest", limit: "3" });
+  told.length = 0;
+  for (const id of first) assert.equal(await discard(id), undefined);
+  const discarded = first.map((id) => ({ operator: "ops", did: "discarded", letter: { id } }));
+  assert.partialDeepStrictEqual(told, discarded);
+  assert.equal(await discard("l-1"), 404);
+  assert.deepEqual(idsOf(await list({ order: "oldest", cursor })), [...second, ...third]);
+});
+
+test("a list by an invalid parameter is refused with its name", async (t) => {
+  const { list } = rig(t, ["shop", "market"]);
+  for (const [query, message] of [
+    [{}, /^account: name one of your accounts/],
+    [{ limit: "0" }, /^limit: accepted is 1 to 1000/],
+    [{ limit: "1001" }, /^limit: accepted is 1 to 1000/],
+    [{ limit: "many" }, /^limit: is not a whole number/],
+    [{ order: "random" }, /^order: accepted is newest or oldest/],
+    [{ account: "shop", cursor: "zzz" }, /cursor/],
+    [{ account: "shop", cursor: "" }, /cursor/],
+    [{ account: "shop", cursor: "1e9" }, /cursor/],
+    [{ page: "2" }, /page/],
+  ] as const) {
+    await assert.rejects(list(query), { message }, JSON.stringify(query));
+  }
 });
