@@ -69,15 +69,14 @@ test("a body that is not a JSON object of at most 1 MiB is refused without being
 
 test("every API answer has the rate limit headers, and calls beyond the limit get 429", async (t) => {
   const { get } = await startRig(t, { rateLimit: 2 });
-  const answers = [];
-  for (let calls = 0; calls < 4; calls++) answers.push(await get(paths.payoutInfo));
-  const [first] = answers;
-  assert.equal(first?.status, 400);
-  assert.equal(first?.headers.get("x-ratelimit-limit"), "2");
-  assert.equal(first?.headers.get("x-ratelimit-remaining"), "1");
-  assert.equal(first?.headers.get("x-ratelimit-reset"), "1");
-  const rejected = answers.find(({ status }) => status === 429);
-  assert.ok(rejected, "four calls at once are more than two a second");
+  const first = await get(paths.payoutInfo);
+  assert.equal(first.status, 400);
+  assert.equal(first.headers.get("x-ratelimit-limit"), "2");
+  assert.equal(first.headers.get("x-ratelimit-remaining"), "1");
+  assert.equal(first.headers.get("x-ratelimit-reset"), "1");
+  // So many that some are too many, however long a busy machine takes for them.
+  const more = await Promise.all(Array.from({ length: 50 }, () => get(paths.payoutInfo)));
+  const rejected = more.find(({ status }) => status === 429) ?? assert.fail();
   assert.equal(rejected.headers.get("x-ratelimit-remaining"), "0");
   const { error_id, ...error } = rejected.body;
   assert.match(error_id, uuidPattern);
