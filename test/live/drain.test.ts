@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mock, test } from "node:test";
+import { test } from "node:test";
 import { Drain } from "../../src/live/drain.ts";
 
 const reason = new Error("shutting down");
@@ -14,15 +14,14 @@ function join(drain: Drain) {
 }
 
 test("streams end one by one, all within the window", (t) => {
-  mock.timers.enable({ apis: ["setTimeout"] });
-  t.after(() => mock.timers.reset());
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const drain = new Drain();
   const places = Array.from({ length: 1_000 }, () => join(drain));
   drain.end(reason, 3_000);
   const endedBy = () => places.filter(({ reason }) => reason).length;
   const counts = [0, 1, 2, 3, 4].map(() => {
     const before = endedBy();
-    mock.timers.tick(600);
+    t.mock.timers.tick(600);
     return endedBy() - before;
   });
   assert.equal(endedBy(), places.length);
@@ -31,25 +30,23 @@ test("streams end one by one, all within the window", (t) => {
 });
 
 test("a few streams end soon, however long the window", (t) => {
-  mock.timers.enable({ apis: ["setTimeout"] });
-  t.after(() => mock.timers.reset());
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const drain = new Drain();
   const places = [join(drain), join(drain)];
   drain.end(reason, 60_000);
-  mock.timers.tick(20);
+  t.mock.timers.tick(20);
   assert.ok(places.every(({ reason }) => reason));
 });
 
 test("a stream that left is not ended, and one that joins late is ended at once", (t) => {
-  mock.timers.enable({ apis: ["setTimeout"] });
-  t.after(() => mock.timers.reset());
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const drain = new Drain();
   const gone = join(drain);
   const left = join(drain);
   gone.leave();
   drain.end(reason, 1_000);
   left.leave();
-  mock.timers.tick(1_000);
+  t.mock.timers.tick(1_000);
   assert.equal(gone.reason, undefined);
   assert.equal(left.reason, undefined);
   assert.equal(join(drain).reason, reason);
