@@ -215,14 +215,3 @@ test("the status reports this replica, its budget, the service and the callbacks
   assert.ok(["degraded", "failing"].includes(upstream.health));
   assert.ok((callbacks.stored ?? 0) >= 1);
 });
-
-test("a POST to a path that has none is refused", async () => {
-  for (const [path, status] of [
-    ["/api/status", 405],
-    ["/", 405],
-    ["/healthz", 405],
-    ["/api/sandbox", 405],
-  ] as const) {
-    assert.equal((await post(path, "{}")).status, status, path);
-  }
-});
