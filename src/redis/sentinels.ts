@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
+import { systemCode } from "../net/system-errors.ts";
 import { repeat } from "../net/timer.ts";
 import { readyWithin, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
@@ -62,15 +63,17 @@ export class NoPrimary extends Error {
    */
   readonly areAway: boolean;
 
-  /** @param reasons of each Sentinel */
-  constructor(reasons: readonly Error[]) {
+  /** @param reasons of each Sentinel. By TLS one without room closes a connection before it says so */
+  constructor(reasons: readonly Error[], isTls: boolean) {
     const isSilent = reasons.some(
       ({ name, message }) => name === "RedisTimeout" || silent.test(message),
     );
     const cause = reasons.at(-1);
     super(`All sentinels are unreachable: ${isSilent ? "timed out" : cause?.message}`, { cause });
-    this.areAway =
-      !isSilent && reasons.every((reason) => isGone(reason) || unknown.test(reason.message));
+    const isAway = (reason: Error) =>
+      unknown.test(reason.message) ||
+      (isGone(reason) && !(isTls && systemCode(reason) === "ECONNRESET"));
+    this.areAway = !isSilent && reasons.every(isAway);
   }
 }
 
@@ -143,6 +146,7 @@ export class Sentinels {
     const failed = (await all) as PromiseRejectedResult[];
     throw new NoPrimary(
       failed.map(({ reason }, at) => this.#failures.get(this.#clients[at] as Redis) ?? reason),
+      this.#options.tls !== undefined,
     );
   }
 

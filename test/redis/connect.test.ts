@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import type { ClientTlsOptions } from "../../src/net/client-tls.ts";
 import { ask } from "../../src/redis/ask.ts";
 import { connectorTo } from "../../src/redis/connector.ts";
 import { Link } from "../../src/redis/link.ts";
@@ -228,6 +229,26 @@ for (const [answer, areAway] of [
     await assert.rejects(sentinels.primary(), { message, areAway });
   });
 }
+
+test("Sentinels that have no room for one more connection are not away by TLS either", async (t) => {
+  // Then they close it in the middle of the handshake.
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => socket.destroy());
+  });
+  t.after(() => server.close());
+  const addresses = [{ host: "127.0.0.1", port: await listen(server) }];
+  const sentinels = new Sentinels({ addresses, name: "shop", tls: {} as ClientTlsOptions });
+  t.after(() => sentinels.close());
+  const message = /^All sentinels are unreachable: .*(ECONNRESET|disconnected before secure TLS)/;
+  await until(() =>
+    sentinels.primary().then(
+      () => false,
+      (error) => message.test(error.message),
+    ),
+  );
+  await assert.rejects(sentinels.primary(), { message, areAway: false });
+});
 
 /** A Sentinel that says what the test sets. */
 async function startFake(t: TestContext) {
