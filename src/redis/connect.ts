@@ -3,10 +3,10 @@ import { type ClientTlsFiles, tlsOptions } from "../net/client-tls.ts";
 import { repeat } from "../net/timer.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { type ConnectorOptions, connectorTo } from "./connector.ts";
+import { connectorTo } from "./connector.ts";
 import { within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { addressOf, isCluster, Link, type ServerAddress } from "./link.ts";
+import { isCluster, Link, type ServerAddress } from "./link.ts";
 import { connectionOptions, hostAndPort, Sentinels } from "./sentinels.ts";
 import { parseRedisUrl } from "./url.ts";
 
@@ -76,9 +76,14 @@ export function connectRedis(
   };
   const sentinels =
     name === undefined ? undefined : new Sentinels({ addresses, name, tls, onPrimary });
-  const open = (urls: readonly string[], anyOf?: ConnectorOptions["anyOf"]): RedisClient => {
+  const open = (urls: readonly string[]): RedisClient => {
     const link = new Link();
-    const Connector = connectorTo({ link, tls, sentinels, anyOf });
+    const Connector = connectorTo({
+      link,
+      tls,
+      sentinels,
+      anyOf: urls.length > 0 ? [] : addresses,
+    });
     const client = clientOf(urls, { ...server, Connector });
     link.of(client);
     // A thousand accounts may wait for it at a start.
@@ -99,22 +104,11 @@ export function connectRedis(
   };
   const dedicated = () => open(sentinels ? [] : nodes);
   const client = dedicated();
-  const subscriberOf = (cluster: Cluster): Redis => {
-    const subscriber = open([], () => {
-      const known = cluster.nodes("all").map(({ options }) => options);
-      return known.length > 0 ? known : addresses;
-    }) as Redis;
-    const onLeft = ({ options: { host, port } }: Redis) => {
-      if (addressOf(subscriber.stream) === `${host}:${port}`) subscriber.disconnect(true);
-    };
-    cluster.on("-node", onLeft);
-    return subscriber;
-  };
   return {
     client,
     dedicated,
     // The driver's own for a cluster is opened anew without a pause when it is refused.
-    subscriber: () => (isCluster(client) ? subscriberOf(client) : (dedicated() as Redis)),
+    subscriber: () => open(isCluster(client) || sentinels ? [] : nodes) as Redis,
     async info(address) {
       const place = hostAndPort(address);
       const one = new Redis({ ...server, ...place, lazyConnect: true, enableReadyCheck: false });

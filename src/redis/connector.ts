@@ -12,8 +12,8 @@ export interface ConnectorOptions {
   readonly tls: ClientTlsOptions | undefined;
   /** They name the server. Default: the driver's own options do. */
   readonly sentinels?: Sentinels | undefined;
-  /** The servers of which each connection goes to any. */
-  readonly anyOf?: (() => readonly Place[]) | undefined;
+  /** The servers of which each connection goes to any. Default: to that of the driver's own options. */
+  readonly anyOf?: readonly Place[];
 }
 
 type Place = Pick<RedisOptions, "host" | "port" | "family">;
@@ -27,7 +27,7 @@ export function connectorTo({
   link,
   tls,
   sentinels,
-  anyOf,
+  anyOf = [],
 }: ConnectorOptions): NonNullable<RedisOptions["Connector"]> {
   return class extends AbstractConnector {
     readonly #given: Place;
@@ -70,10 +70,7 @@ export function connectorTo({
     }
 
     async #place(): Promise<Place> {
-      if (!sentinels) {
-        const all = anyOf?.() ?? [];
-        return all[Math.floor(Math.random() * all.length)] ?? this.#given;
-      }
+      if (!sentinels) return anyOf[Math.floor(Math.random() * anyOf.length)] ?? this.#given;
       try {
         return hostAndPort(await sentinels.primary());
       } catch (error) {

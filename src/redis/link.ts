@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import slotOf from "cluster-key-slot";
 import type { Cluster, Redis } from "ioredis";
 import { systemCode } from "../net/system-errors.ts";
@@ -19,12 +20,10 @@ export function connectionOf(client: Redis | Cluster, key: string): object | str
 }
 
 /** What a link has to know of a socket. */
-export interface Connection {
+export interface Connection extends Pick<EventEmitter, "once"> {
   readonly bytesRead: number;
   /** Set if it is by TLS. */
   readonly encrypted?: boolean;
-  once(event: "connect" | "end" | "close", listener: () => void): unknown;
-  once(event: "error", listener: (error: Error) => void): unknown;
 }
 
 /** A server that takes longer to close an accepted connection counts as silent, not as away. */
@@ -119,7 +118,9 @@ export class Link {
     const cluster = this.#cluster;
     if (!cluster) return this.#last?.isAway ?? false;
     // A node is not away while another one is silent: that one may be the primary.
-    const nodes = new Set(cluster.nodes("all").map(addressOfNode));
+    const nodes = new Set(
+      cluster.nodes("all").map(({ options: { host, port } }) => `${host}:${port}`),
+    );
     const all = [...this.#servers];
     if (all.some(([address, { isSilent }]) => isSilent && nodes.has(address))) return false;
     if (this.#allFailed || this.#isDown) return true;
@@ -180,10 +181,6 @@ const links = new WeakMap<object, Link>();
 /** The link of a client. */
 export function linkOf(client: Redis | Cluster): Link {
   return links.get(client) ?? new Link().of(client);
-}
-
-function addressOfNode({ options: { host, port } }: Redis): ServerAddress {
-  return `${host}:${port}`;
 }
 
 /** Whether a connection failed because nobody is there: it was refused, closed or could not be made. */
