@@ -64,8 +64,6 @@ interface Entry {
   /** Its bytes. */
   readonly text: string;
   readonly topic: string;
-  /** The next one of its topic; after the newest comes the oldest. */
-  next: Entry;
 }
 
 class MemoryAccount extends StoredAccount {
@@ -80,8 +78,8 @@ class MemoryAccount extends StoredAccount {
   /** Those that are not dropped early, in the order in which the sweep looks at them. */
   readonly #pinned = new ByAge<Kept>();
   readonly #events = new Deque<Entry>();
-  /** The newest event of each topic. */
-  readonly #topics = new Map<string, Entry>();
+  /** The same of each topic. */
+  readonly #topics = new Map<string, Deque<Entry>>();
   readonly #indexes = new Map<string, Map<string, number>>();
   #floor = firstPlace;
   #recordBytes = 0;
@@ -128,9 +126,9 @@ class MemoryAccount extends StoredAccount {
     this.#events.shift();
     this.#eventBytes -= eventBytes(oldest);
     this.#floor = oldest.place;
-    const newest = this.#topics.get(oldest.topic);
-    if (newest === oldest) this.#topics.delete(oldest.topic);
-    else if (newest) newest.next = oldest.next;
+    const ofTopic = this.#topics.get(oldest.topic);
+    ofTopic?.shift();
+    if (ofTopic?.length === 0) this.#topics.delete(oldest.topic);
   }
 
   protected floor(): string {
@@ -180,12 +178,10 @@ class MemoryAccount extends StoredAccount {
   }
 
   protected add(place: string, topic: string, bytes: Uint8Array): void {
-    const event = { place, text: this.#textOf(bytes), topic } as Entry;
-    const before = this.#topics.get(topic);
-    event.next = before?.next ?? event;
-    if (before) before.next = event;
-    this.#topics.set(topic, event);
-    this.#events.push(event);
+    const event = { place, text: this.#textOf(bytes), topic };
+    const ofTopic = this.#topics.get(topic) ?? new Deque();
+    this.#topics.set(topic, ofTopic);
+    for (const events of [this.#events, ofTopic]) events.push(event);
     this.#eventBytes += eventBytes(event);
   }
 
@@ -201,22 +197,13 @@ class MemoryAccount extends StoredAccount {
     limit: number,
     newest: boolean,
   ): KeptEvent[] {
-    const events = topic === undefined ? this.#events : this.#eventsOf(topic);
+    const events = topic === undefined ? this.#events : (this.#topics.get(topic) ?? new Deque());
     const from = events.findFirst(({ place }) => place > after);
     const to = events.findFirst(({ place }) => place >= before);
     const found = newest
       ? events.slice(Math.max(from, to - limit), to).reverse()
       : events.slice(from, Math.min(from + limit, to));
     return found.map(({ place, text }) => ({ place, bytes: bytesOf(text) }));
-  }
-
-  #eventsOf(topic: string): Deque<Entry> {
-    const newest = this.#topics.get(topic);
-    const all = new Deque<Entry>();
-    for (let event = newest?.next; event; event = event === newest ? undefined : event.next) {
-      all.push(event);
-    }
-    return all;
   }
 
   protected setScore(index: string, member: string, score: number | undefined): void {
