@@ -12,7 +12,6 @@ import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/import.ts";
-import { StoreRefused } from "../../src/stores/sqlite/errors.ts";
 import { migrations } from "../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { createRedisLedger, createSqliteLedger } from "../ledger/create.ts";
@@ -212,14 +211,6 @@ it("every layout of a directory is read", async (t) => {
     return dumpSqlite(path);
   });
   for (const name of names) await inDirectory(directoryOf(t, name), check);
-});
-
-it("a directory of an unreleased layout is refused, with what to do", async (t) => {
-  const opened = inDirectory(directoryOf(t, "unreleased.sql"), check);
-  const isRefusal = (error: unknown) =>
-    error instanceof StoreRefused &&
-    /layout of an unreleased gateway.*move the file away/.test(error.message);
-  await assert.rejects(opened, isRefusal);
 });
 
 it("every layout in Redis is read", { skip: withoutRedis }, async (t) => {

@@ -18,23 +18,13 @@ import { migrate } from "./schema.ts";
 /** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
 export const databaseFile = "gateway.sqlite";
 
-/** An open database, locked for this process until `close`, or until nothing refers to that. */
-export interface OpenDatabase {
-  readonly database: DatabaseSync;
-  /** @throws Error if the file was deleted or replaced: what is written to it now is lost with this process */
-  assertInPlace(): void;
-  close(): void;
-}
-
 /**
  * Opens the store of a directory for this process alone, and creates it if there is none. The lock
- * belongs to the operating system: it ends with the process, however that ends.
+ * belongs to the operating system: it ends with `close`, or when nothing refers to that, or with the
+ * process, however that ends.
  * @throws StoreRefused
  */
-export function openDirectory(
-  directory: string,
-  synchronous: "FULL" | "OFF" = "FULL",
-): OpenDatabase {
+export function openDirectory(directory: string, synchronous: "FULL" | "OFF" = "FULL") {
   let lock: DatabaseSync | undefined;
   try {
     makeDirectory(directory);
@@ -47,6 +37,7 @@ export function openDirectory(
     const { dev, ino } = statSync(path);
     return {
       database,
+      /** @throws Error if the file was deleted or replaced: what is written to it is lost with this process */
       assertInPlace() {
         const now = statSync(path, { throwIfNoEntry: false });
         if (now?.ino !== ino || now.dev !== dev) throw new Error(notInPlace);
@@ -67,12 +58,10 @@ const notInPlace = `${databaseFile} was deleted or replaced while the gateway ra
 /** Does not create parent directories: a missing one may be a disk that is not mounted. */
 function makeDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { mode: 0o700 });
+    if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code !== "EEXIST") {
-      throw new StoreRefused(`is not a directory and cannot be created (${code})`);
-    }
+    throw new StoreRefused(`is not a directory and cannot be created (${code})`);
   }
   if (!statSync(directory).isDirectory()) throw new StoreRefused("is not a directory");
 }
@@ -139,7 +128,7 @@ function takeLock(directory: string): DatabaseSync {
         `is in use by another gateway, the process with the pid ${pidIn(directory)}: one directory is for one process`,
       );
     }
-    throw unwritable(error);
+    throw error;
   }
 }
 
@@ -244,7 +233,7 @@ export function inDatabase<T>(
 /** The StoreRefused for a file that cannot be opened. */
 export function refusalOf(error: unknown): StoreRefused {
   if (error instanceof StoreRefused) return error;
-  const { errcode } = error as { errcode?: number };
+  const { code, errcode } = error as { code?: string; errcode?: number };
   const primary = errcode === undefined ? undefined : errcode & 0xff;
   if (primary === sqliteCodes.notADatabase) {
     return new StoreRefused(
@@ -252,12 +241,7 @@ export function refusalOf(error: unknown): StoreRefused {
     );
   }
   if (primary === sqliteCodes.corrupt) return new StoreRefused(`${damaged}: ${reasonOf(error)}`);
-  return unwritable(error);
-}
-
-function unwritable(error: unknown): StoreRefused {
-  const { code, errcode } = error as { code?: string; errcode?: number };
-  if (code === "ENOSPC" || errcode === sqliteCodes.full) {
+  if (code === "ENOSPC" || primary === sqliteCodes.full) {
     return new StoreRefused("cannot be written, the disk is full: free space first");
   }
   return new StoreRefused(`cannot be written: ${reasonOf(error)}`);
@@ -265,9 +249,5 @@ function unwritable(error: unknown): StoreRefused {
 
 /** Creates a file for its owner alone; SQLite gives the files beside it the same permissions. */
 function createPrivate(path: string): void {
-  try {
-    closeSync(openSync(path, "wx", 0o600));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
+  closeSync(openSync(path, "a", 0o600));
 }

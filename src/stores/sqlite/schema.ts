@@ -1,10 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { StoreRefused } from "./errors.ts";
 
-/**
- * In the file's header: "PGW3". A file with tables but without it belongs to another program, or with
- * another digit to a gateway that was never released.
- */
+/** In the file's header: "PGW3". A file with tables but without it belongs to another program. */
 const applicationId = 0x50_47_57_33;
 
 /**
@@ -61,7 +58,7 @@ export const migrations: readonly string[] = [
 
 /**
  * The version of the file's layout; 0 if it is empty.
- * @throws StoreRefused for a file of another program, or of another gateway, or that was moved to
+ * @throws StoreRefused for a file of another program, or of a newer gateway, or that was moved to
  * Redis: the state there has changed since
  */
 export function layoutOf(database: DatabaseSync, newest = migrations.length): number {
@@ -70,13 +67,10 @@ export function layoutOf(database: DatabaseSync, newest = migrations.length): nu
   const { tables } = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as {
     tables: number;
   };
-  if (found !== applicationId && found >> 8 === applicationId >> 8) {
-    throw new StoreRefused(
-      "gateway.sqlite has the layout of an unreleased gateway, which cannot be read: move the file away to start with an empty one",
-    );
-  }
   if (found !== applicationId && (found !== 0 || tables > 0)) {
-    throw new StoreRefused("gateway.sqlite belongs to another program");
+    throw new StoreRefused(
+      "gateway.sqlite belongs to another program, or to a gateway that was never released: move the file away to start with an empty one",
+    );
   }
   if (version > newest) {
     throw new StoreRefused(

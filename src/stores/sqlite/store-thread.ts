@@ -53,18 +53,14 @@ export class StoreThread {
   #outbox: Request[] = [];
   #worker: Worker | undefined;
   #lastId = 0;
-  #trouble: string | undefined;
+  /** Why the store fails; undefined while it works. */
+  trouble: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
   constructor(options: StoreThreadOptions) {
     this.#options = options;
-  }
-
-  /** Why the store fails; undefined while it works. */
-  get trouble(): string | undefined {
-    return this.#trouble;
   }
 
   async start(): Promise<void> {
@@ -111,10 +107,10 @@ export class StoreThread {
     onLost?: (error: Error) => void,
   ): Promise<T> {
     if (this.#closing) throw storeFailed("it is closed");
-    if (!this.#worker) throw storeFailed(this.#trouble ?? "it is not open");
+    if (!this.#worker) throw storeFailed(this.trouble ?? "it is not open");
     const isProbe = operation === probe;
     // Behind what hangs it would stay in line after its caller has gone: soon too many for memory.
-    if (this.#trouble === silent && !isProbe) throw storeFailed(silent);
+    if (this.trouble === silent && !isProbe) throw storeFailed(silent);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const answer = promise.then((value) => {
       hear?.(value as T);
@@ -127,7 +123,7 @@ export class StoreThread {
       return await within(answerMs, answer);
     } catch (error) {
       if (!(error instanceof RedisTimeout)) throw error;
-      this.#fail(silent);
+      this.#says(silent);
       throw storeFailed(silent);
     }
   }
@@ -155,10 +151,10 @@ export class StoreThread {
       if (!waiting) continue;
       this.#waiting.delete(reply.id);
       if ("error" in reply) {
-        this.#fail(reply.error);
+        this.#says(reply.error);
         waiting.reject(storeFailed(reply.error));
       } else {
-        if (waiting.isProbe) this.#works();
+        if (waiting.isProbe) this.#says(undefined);
         waiting.resolve(reply.value);
       }
     }
@@ -167,7 +163,7 @@ export class StoreThread {
   #onExit(worker: Worker, reason: string): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
-    if (!this.#closing) this.#fail(reason);
+    if (!this.#closing) this.#says(reason);
     const failure = storeFailed(reason);
     for (const { reject, onLost } of this.#waiting.values()) {
       reject(failure);
@@ -177,17 +173,11 @@ export class StoreThread {
     this.#outbox = [];
   }
 
-  #fail(reason: string): void {
-    const news = this.#trouble !== reason;
-    this.#trouble = reason;
-    if (news) this.#options.onStateChange?.(reason);
-    this.#probeLater();
-  }
-
-  #works(): void {
-    if (this.#trouble === undefined) return;
-    this.#trouble = undefined;
-    this.#options.onStateChange?.(undefined);
+  #says(trouble: string | undefined): void {
+    if (trouble !== undefined) this.#probeLater();
+    if (this.trouble === trouble) return;
+    this.trouble = trouble;
+    this.#options.onStateChange?.(trouble);
   }
 
   #probeLater(): void {
@@ -199,7 +189,7 @@ export class StoreThread {
         await this.run(probe, []);
       } catch (error) {
         if (this.#closing) return;
-        if (error instanceof StoreRefused) this.#fail(error.message);
+        if (error instanceof StoreRefused) this.#says(error.message);
         this.#probeLater();
       }
     }, probeMs).unref();
