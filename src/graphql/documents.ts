@@ -11,7 +11,7 @@ import {
 } from "graphql";
 import { ByAge } from "../collections/by-age.ts";
 import { oncePer } from "../collections/once-per.ts";
-import { RequestError } from "./errors.ts";
+import { RequestError, refusalFor } from "./errors.ts";
 import { limits } from "./limits.ts";
 import { checkShape, tooComplex } from "./operation-limits.ts";
 import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
@@ -19,7 +19,6 @@ import { type PreparedOperation, prepareOperation } from "./prepared-operation.t
 interface DocumentsOptions {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
-  readonly formatError: (error: unknown) => GraphQLError;
   /** Most bytes of documents, with what was compiled from them. */
   readonly maxBytes?: number;
 }
@@ -47,7 +46,7 @@ export class Documents {
    */
   find(text: string, name: string | null | undefined): PreparedOperation {
     if (text.length > limits.documentLength) {
-      throw tooComplex(`is longer than ${limits.documentLength} characters`, true);
+      throw tooComplex(`is longer than ${limits.documentLength} characters`);
     }
     let kept = this.#kept.get(text);
     if (kept) this.#kept.set(text, kept);
@@ -82,29 +81,20 @@ export class Documents {
     return added;
   }
 
-  /** @throws an AggregateError of all for which the document is refused */
+  /** @throws RequestError, or an AggregateError of all for which the document is refused */
   #validated(text: string): DocumentNode {
-    const { schema, introspection, formatError } = this.#options;
-    let errors: readonly GraphQLError[];
-    try {
-      const document = parse(text, { maxTokens: limits.tokens });
-      checkShape(document, introspection);
-      const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
-      errors = validate(schema, document, cheapRules, options);
-      if (errors.length === 0) errors = validate(schema, document, costlyRules, options);
-      if (errors.length === 0) return document;
-      for (const { extensions } of errors) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
-    } catch (error) {
-      const isLong = /contains more tha[nt] \d+ tokens/.test((error as GraphQLError).message);
-      const long = isLong && tooComplex(`has more than ${limits.tokens} tokens`);
-      errors = [long || (error as GraphQLError)];
+    const { schema, introspection } = this.#options;
+    const document = parsed(text);
+    checkShape(document, introspection);
+    const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
+    for (const rules of [cheapRules, costlyRules]) {
+      const errors = validate(schema, document, rules, options);
+      if (errors.length === 0) continue;
+      throw new AggregateError(
+        errors.map((error) => refusalFor(error, "GRAPHQL_VALIDATION_FAILED")),
+      );
     }
-    throw new AggregateError(
-      errors.map(formatError).map(({ message, extensions: { code }, source, positions }) => {
-        const where = source && positions && { source, positions };
-        return new RequestError(message, code as string, { ofGraphql: true, ...where });
-      }),
-    );
+    return document;
   }
 
   /** Counts more bytes of a document, if it is still kept. The oldest go beyond the maximum. */
@@ -119,6 +109,18 @@ export class Documents {
       this.bytes -= bytes;
       return this.bytes > maxBytes;
     });
+  }
+}
+
+/** @throws RequestError */
+function parsed(text: string): DocumentNode {
+  try {
+    return parse(text, { maxTokens: limits.tokens });
+  } catch (thrown) {
+    const error = thrown as GraphQLError;
+    const isLong = /contains more tha[nt] \d+ tokens/.test(error.message);
+    if (isLong) throw tooComplex(`has more than ${limits.tokens} tokens`);
+    throw refusalFor(error, "GRAPHQL_PARSE_FAILED");
   }
 }
 

@@ -58,7 +58,7 @@ export function createEdge(options: EdgeOptions) {
   return {
     ...{ core, identify, log, report, tracing, production, corsOrigins, timeoutMs },
     ...{ admission, intake, formatError },
-    documents: new Documents({ schema, introspection, formatError }),
+    documents: new Documents({ schema, introspection }),
     /** The text of the document that a request names. */
     documentOf: createDocumentOf(schema, options.trustedDocuments),
     heartbeats: new Heartbeats(heartbeatMs),

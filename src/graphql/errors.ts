@@ -1,11 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import {
-  type ExecutionResult,
-  type FormattedExecutionResult,
-  GraphQLError,
-  type GraphQLErrorOptions,
-  type GraphQLFormattedError,
-} from "graphql";
+import { GraphQLError, type GraphQLErrorOptions } from "graphql";
 import {
   type ErrorCode,
   type FieldViolation,
@@ -18,7 +12,7 @@ import { contractFiles } from "../model/contract.ts";
 import { overloadedReason } from "../net/overloaded.ts";
 import type { Logger } from "../report.ts";
 import { userMessage } from "../upstream/user-message.ts";
-import { withoutValues } from "./without-values.ts";
+import { messageWithoutValues, withoutValues } from "./without-values.ts";
 
 /** How a GatewayError appears to a GraphQL client. */
 interface Mapping {
@@ -64,8 +58,13 @@ export class RequestError extends GraphQLError {
   ) {
     const headers = allow !== undefined && { headers: { allow } };
     const spec = ofGraphql && { spec: true };
-    super(message, { ...where, extensions: { code, http: { status, ...spec, ...headers } } });
+    super(message, { ...where, extensions: withHttp({ code }, { status, ...spec, ...headers }) });
   }
+}
+
+/** Adds the head of the response that an error fails as a whole. Yoga reads it; JSON lacks it. */
+function withHttp<Extensions extends object>(extensions: Extensions, http: object): Extensions {
+  return Object.defineProperty(extensions, "http", { value: http });
 }
 
 interface RequestErrorOptions extends Pick<GraphQLErrorOptions, "nodes" | "source" | "positions"> {
@@ -79,6 +78,13 @@ interface RequestErrorOptions extends Pick<GraphQLErrorOptions, "nodes" | "sourc
   readonly ofGraphql?: boolean;
   /** The methods that the address takes. */
   readonly allow?: string;
+}
+
+/** Refuses a request for what GraphQL.js found in its document or its variables. */
+export function refusalFor(error: GraphQLError, code = "BAD_USER_INPUT"): RequestError {
+  const { nodes, source, positions } = error;
+  const where = { nodes, source, positions };
+  return new RequestError(messageWithoutValues(error), code, { ofGraphql: true, ...where });
 }
 
 /** Seconds until a retry may succeed, rounded up; undefined if the error does not say. */
@@ -105,7 +111,7 @@ export function createErrorFormatter(
     const cause = originOf(error);
     if (cause instanceof GatewayError) return fromGateway(cause, located, spelling, acceptLanguage);
     if (cause instanceof RequestError) return cause;
-    if (cause instanceof GraphQLError) return withoutValues(cause, located ?? cause);
+    if (located && cause instanceof GraphQLError) return withoutValues(located);
     log.error({ err: cause }, "unexpected error: answered as INTERNAL_SERVER_ERROR");
     return fromGateway(unexpected, located, spelling, acceptLanguage);
   };
@@ -151,28 +157,27 @@ function fromGateway(
   spelling: Spelling,
   acceptLanguage: string | null | undefined,
 ): GraphQLError {
-  const mapped = mappings[error.code];
   const { upstream, outcomeUnknown, resumeCursor } = error.details;
   const reason = reasonOf(error)?.reason;
   const fields = error.details.fields && spelled(error.details.fields, spelling);
   const seconds = retryAfterSeconds(error);
   const { retryable: _, ...http } = headOf(error);
   // What is undefined is left out of JSON.
+  const extensions = {
+    code: codeOf(error),
+    reason,
+    userMessage:
+      acceptLanguage === undefined ? undefined : userMessage(error, acceptLanguage).message,
+    fields,
+    upstream: upstream && upstreamExtension(upstream),
+    retryAfterSeconds: seconds,
+    outcomeUnknown,
+    resumeCursor,
+  };
   return new GraphQLError(fields ? messageOf(error, fields) : error.message, {
     nodes: located?.nodes,
     path: located?.path,
-    extensions: {
-      code: upstream ? mapped.upstream : mapped.code,
-      reason,
-      userMessage:
-        acceptLanguage === undefined ? undefined : userMessage(error, acceptLanguage).message,
-      fields,
-      upstream: upstream && upstreamExtension(upstream),
-      retryAfterSeconds: seconds,
-      outcomeUnknown,
-      resumeCursor,
-      ...(!located && { http }),
-    },
+    extensions: located ? extensions : withHttp(extensions, http),
   });
 }
 
@@ -205,24 +210,11 @@ function upstreamExtension(error: UpstreamError) {
   };
 }
 
-/** An error as a client receives it, without the HTTP status and headers in its extensions. */
-export function withoutHttp(error: GraphQLError): GraphQLFormattedError {
-  const { extensions, ...rest } = error.toJSON();
-  if (!extensions) return rest;
-  const { http: _, ...others } = extensions;
-  return { ...rest, extensions: others };
-}
-
-/** A result as a client receives it. */
-export function shownResult({ errors, ...result }: ExecutionResult): FormattedExecutionResult {
-  return errors ? { errors: errors.map(withoutHttp), ...result } : result;
-}
-
 export const problemType = "application/problem+json";
 
 /** A formatted error as problem details (RFC 9457), with its extensions as members beside them. */
 export function problemOf(error: GraphQLError, status: number): string {
-  const { message: detail, extensions } = withoutHttp(error);
+  const { message: detail, extensions } = error;
   const title = STATUS_CODES[status];
   return JSON.stringify({ type: "about:blank", title, status, detail, ...extensions });
 }

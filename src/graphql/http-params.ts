@@ -13,8 +13,8 @@ import { namedOf, type Variables } from "./variables.ts";
 export interface Params {
   /** The document's text. */
   readonly query: string;
-  readonly variables: Variables | null | undefined;
-  readonly operationName: string | null | undefined;
+  readonly variables?: Variables | null | undefined;
+  readonly operationName?: string | null | undefined;
 }
 
 /** Parameters as they were sent: their types are not known. */

@@ -3,13 +3,12 @@ import type { GraphiQLOptions } from "graphql-yoga";
 import { replayedHeader } from "../core/idempotency.ts";
 import type { Body } from "../net/intake.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
-import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
-import { errorsOf, RequestError } from "./errors.ts";
+import { RequestError } from "./errors.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { paramsOf } from "./http-params.ts";
 import type { Operation } from "./operation.ts";
-import { type Begun, beginOperation, recordError } from "./operations.ts";
+import { type Begun, beginOperation, settled } from "./operations.ts";
 import { type Answer, encode } from "./transport/answer.ts";
 import { beginStream, resultAsEvents } from "./transport/event-stream.ts";
 import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
@@ -20,35 +19,29 @@ import { graphqlEvents } from "./transport/stream-format.ts";
  * client accepts one of the stream formats.
  */
 export function createHttpPath(edge: Edge) {
-  const { core, corsOrigins, documents, formatError, production } = edge;
+  const { core, corsOrigins, production } = edge;
 
-  async function resultOf(
-    request: IncomingMessage,
-    body: Body,
-    operation: Operation,
-  ): Promise<Begun> {
+  async function begin(request: IncomingMessage, body: Body, operation: Operation): Promise<Begun> {
     const { method, headers } = request;
+    const { slot, accepted } = operation.request;
     if (method !== "GET" && method !== "POST") {
       throw notAllowed("GraphQL only supports GET and POST requests.", "GET, POST");
     }
     operation.begin();
     // Before any other work.
     refuseForeignPage(headers, corsOrigins);
-    // Before the body is read: a request without credentials costs nothing more.
-    const context = await createContext(core, operation);
-    const { slot, accepted } = operation.request;
-    const { query, variables, operationName } = await paramsOf(request, body, slot, edge);
-    const prepared = documents.find(query, operationName);
-    const { type } = prepared;
-    if (type === "mutation" && method === "GET") {
-      throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
-    }
-    if (type === "subscription" && !accepted?.streamFormat) {
-      const message =
-        "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
-      throw new RequestError(message, "BAD_REQUEST", { status: 406 });
-    }
-    return beginOperation(edge, prepared, variables, context);
+    // The body is read once the caller is known: a request without credentials costs nothing more.
+    const ask = () => paramsOf(request, body, slot, edge);
+    return beginOperation(edge, operation, ask, (type) => {
+      if (type === "mutation" && method === "GET") {
+        throw notAllowed("Can only perform a mutation operation from a POST request.", "POST");
+      }
+      if (type === "subscription" && !accepted?.streamFormat) {
+        const message =
+          "a subscription is a stream: accept text/event-stream, or multipart/mixed;subscriptionSpec=1.0";
+        throw new RequestError(message, "BAD_REQUEST", { status: 406 });
+      }
+    });
   }
 
   /** Headers for what is known only after the operation. */
@@ -69,15 +62,8 @@ export function createHttpPath(edge: Edge) {
       if (isPage) return pageAnswer();
       return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
     }
-    let result: Begun;
-    try {
-      result = await resultOf(request, body, operation);
-    } catch (error) {
-      const { acceptLanguage } = operation.request;
-      result = { errors: errorsOf(error, formatError, acceptLanguage) };
-    }
+    const result = await settled(edge, { operation }, () => begin(request, body, operation));
     body.discard();
-    recordError(operation, result);
     const accepted = operation.request.accepted!;
     if ("live" in result) {
       const format = accepted.streamFormat ?? graphqlEvents;

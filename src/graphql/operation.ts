@@ -108,9 +108,8 @@ export class Operation {
   /** Records the `extensions.code` that the client receives. Only the first call counts. */
   failed(code: string): void {
     if (this.#code !== "OK") return;
-    // Codes come from the gateway or from libraries; anything in another form counts as OTHER.
-    this.#code = /^[A-Z_]{2,40}$/.test(code) ? code : "OTHER";
-    if (serverFailures.has(this.#code)) this.request.span.fail(this.#code);
+    this.#code = code;
+    if (serverFailures.has(code)) this.request.span.fail(code);
   }
 
   /** Notes when a refusal may be tried again: of several, the last to be so decides. */

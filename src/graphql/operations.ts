@@ -1,12 +1,11 @@
 import { type ExecutionResult, type GraphQLError, OperationTypeNode } from "graphql";
 import { overloaded } from "../net/overloaded.ts";
-import type { Context } from "./context.ts";
+import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { codeOf, errorsOf } from "./errors.ts";
+import type { Params } from "./http-params.ts";
 import { type Delivery, Live } from "./live.ts";
 import type { Operation } from "./operation.ts";
-import type { PreparedOperation } from "./prepared-operation.ts";
-import type { Variables } from "./variables.ts";
 
 export type Begun = Subscription | ExecutionResult;
 
@@ -16,45 +15,51 @@ export interface Subscription {
   show(delivery: Delivery): Promise<ExecutionResult>;
 }
 
-type Part = Pick<Edge, "formatError" | "onRefused">;
-
 /**
- * Checks an operation, records what it asks for and begins it: its result, or the results of a
- * subscription. Never rejects. HTTP and the WebSocket protocol are adapters to it.
+ * What an operation began as, or the errors of which it was refused. Records the first error of a
+ * result, which may not be masked yet. Never rejects.
+ * @param of has the operation as soon as it is known
  */
-export async function beginOperation(
-  edge: Part,
-  prepared: PreparedOperation,
-  variables: Variables | null | undefined,
-  context: Context,
-): Promise<Begun> {
-  const { operation } = context;
-  let result: Begun;
+export async function settled<Result extends Begun | undefined>(
+  { formatError }: Pick<Edge, "formatError">,
+  of: { readonly operation?: Operation },
+  begin: () => Promise<Result>,
+): Promise<Result | ExecutionResult> {
+  let result: Result | ExecutionResult;
   try {
-    result = await resultOf(edge, prepared, variables ?? {}, context);
+    result = await begin();
   } catch (error) {
-    result = { errors: errorsOf(error, edge.formatError, operation.request.acceptLanguage) };
+    result = { errors: errorsOf(error, formatError, of.operation?.request.acceptLanguage) };
   }
-  recordError(operation, result);
+  if (of.operation && result) recordError(of.operation, result);
   return result;
 }
 
-/** Records the first error of a result, if there is one. It may not be masked yet. */
-export function recordError(operation: Operation, result: Begun): void {
+function recordError(operation: Operation, result: Begun): void {
   const [error] = ("errors" in result && result.errors) || [];
   if (error) operation.failed(codeOf(error));
 }
 
-async function resultOf(
-  { formatError, onRefused }: Part,
-  prepared: PreparedOperation,
-  variables: Variables,
-  context: Context,
+/**
+ * Begins an operation, by HTTP and by the WebSocket protocol alike: its result, or the results of a
+ * subscription.
+ * @param ask what its request asks for, once its caller is known
+ * @param check refuses types of operations that its request cannot carry
+ * @throws what it is refused for
+ */
+export async function beginOperation(
+  { core, documents, formatError, onRefused }: Edge,
+  operation: Operation,
+  ask: () => Params | Promise<Params>,
+  check: (type: OperationTypeNode) => void = () => {},
 ): Promise<Begun> {
-  const { operation, call } = context;
   const { slot, span, acceptLanguage } = operation.request;
+  const context = await createContext(core, operation);
+  const { query, variables, operationName } = await ask();
+  const prepared = documents.find(query, operationName);
+  check(prepared.type);
   operation.asks(prepared.type, prepared.rootFields);
-  const values = prepared.accept(variables, call);
+  const values = prepared.accept(variables ?? {}, context.call);
   if (slot.moneyOnly && prepared.type !== OperationTypeNode.MUTATION) {
     // It was admitted only because it could move money.
     onRefused("other");

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { CallKind } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
-import { type FormatError, headOf, problemOf, problemType, withoutHttp } from "./errors.ts";
+import { type FormatError, headOf, problemOf, problemType } from "./errors.ts";
 import { graphqlType, jsonType } from "./transport/accept.ts";
 import type { Answer } from "./transport/answer.ts";
 import { eventStreamType, reconnectMs } from "./transport/stream-format.ts";
@@ -18,7 +18,7 @@ export function kindOf(request: IncomingMessage): CallKind {
 export function createRefusal(formatError: FormatError): (request: IncomingMessage) => Answer {
   const { status, headers } = headOf(overloaded());
   const error = formatError(overloaded());
-  const body = JSON.stringify({ errors: [withoutHttp(error)] });
+  const body = JSON.stringify({ errors: [error] });
   const problem = problemOf(error, status);
   return (request) => {
     if (isStream(request)) {

@@ -1,13 +1,11 @@
 import {
-  type GraphQLError,
   type GraphQLSchema,
   getVariableValues,
   type OperationDefinitionNode,
   type VariableValues,
 } from "graphql";
-import { RequestError } from "./errors.ts";
+import { RequestError, refusalFor } from "./errors.ts";
 import { limits } from "./limits.ts";
-import { messageWithoutValues } from "./without-values.ts";
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -24,7 +22,8 @@ export function valuesOf(
     const name = node.variable.name.value;
     const fault = Object.hasOwn(given, name) ? faultOf(given[name], "") : undefined;
     if (fault === undefined) continue;
-    throw refusal(`Variable "$${name}" has invalid value${fault}`, [node]);
+    const message = `Variable "$${name}" has invalid value${fault}`;
+    throw new RequestError(message, "BAD_USER_INPUT", { ofGraphql: true, nodes: node });
   }
   const coerced = getVariableValues(schema, variableDefinitions, given, {
     maxErrors: limits.faults,
@@ -34,13 +33,7 @@ export function valuesOf(
   if (coerced.variableValues) return coerced.variableValues;
   // Beyond `maxErrors` stands one more, which says so.
   const errors = coerced.errors.slice(0, limits.faults);
-  throw new AggregateError(
-    errors.map((error) => refusal(messageWithoutValues(error), error.nodes)),
-  );
-}
-
-function refusal(message: string, nodes: GraphQLError["nodes"]): RequestError {
-  return new RequestError(message, "BAD_USER_INPUT", { ofGraphql: true, nodes });
+  throw new AggregateError(errors.map((error) => refusalFor(error)));
 }
 
 /**

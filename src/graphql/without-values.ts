@@ -4,19 +4,12 @@ import { GraphQLError } from "graphql";
  * The error without the values in its message. GraphQL.js quotes the values that it rejects, even
  * whole input objects: a card number that was sent as a number would appear in the response and in
  * logs. Names of types, fields and variables stay.
- * @param located the same error with its place
  */
-export function withoutValues(error: GraphQLError, located: GraphQLError): GraphQLError {
-  const { originalError: _, http, ...extensions } = { ...error.extensions, ...located.extensions };
-  const { message, nodes, source, positions, path } = located;
-  const isSyntaxError = message.startsWith(syntaxError);
-  return new GraphQLError(messageWithoutValues(located), {
+export function withoutValues(error: GraphQLError): GraphQLError {
+  const { nodes, source, positions, path, extensions } = error;
+  return new GraphQLError(messageWithoutValues(error), {
     ...{ nodes, source, positions, path },
-    extensions: {
-      code: isSyntaxError ? "GRAPHQL_PARSE_FAILED" : "BAD_USER_INPUT",
-      ...extensions,
-      ...(http !== undefined && { http }),
-    },
+    extensions: { code: "BAD_USER_INPUT", ...extensions },
   });
 }
 

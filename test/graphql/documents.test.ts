@@ -3,15 +3,11 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { Documents } from "../../src/graphql/documents.ts";
-import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
 import { heapBytes } from "../collect.ts";
 
-const formatError = createErrorFormatter(createLogger("silent"));
-
 function documentsUpTo(bytes: { readonly maxBytes?: number } = {}): Documents {
-  return new Documents({ schema, introspection: true, formatError, ...bytes });
+  return new Documents({ schema, introspection: true, ...bytes });
 }
 
 const query = "query ($id: ID!) { payment(externalId: $id) { events(first: 100) { cursor } } }";

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { reportTo } from "../../src/report.ts";
 import { until } from "../until.ts";
 import { createFeed, refusing } from "./feed.ts";
@@ -42,11 +44,16 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
   };
 }
 
+const operationOf = (id: string) => `{ operation(externalId: "${id}", operationId: "o") { id } }`;
 const confirm = 'mutation { confirmPayment(input: {externalId: "e"}) { __typename } }';
 
 test("each operation is recorded with its root field and the code of its error or its result", async (t) => {
   const { gateway, ended, open } = await observed(t, {
     listPayments: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    async getOperation({ externalId }) {
+      const upstream = externalId === "upstream" ? create(UpstreamErrorSchema) : undefined;
+      throw new GatewayError("FAILED_PRECONDITION", "declined", upstream && { upstream });
+    },
     async confirmPayment({ externalId }) {
       throw new GatewayError("UNKNOWN", "refused", { outcomeUnknown: { externalId } });
     },
@@ -57,6 +64,8 @@ test("each operation is recorded with its root field and the code of its error o
     ["{ rateLimit { limit } __typename }", "query", "rateLimit", "OK"],
     ["{ rateLimit { limit } payments { __typename } }", "query", "several", "OK"],
     ["{ ...f } fragment f on Query { rateLimit { limit } }", "query", "rateLimit", "OK"],
+    [operationOf("upstream"), "query", "operation", "UPSTREAM_ERROR"],
+    [operationOf("ours"), "query", "operation", "FAILED_PRECONDITION"],
     [confirm, "mutation", "confirmPayment", "OUTCOME_UNKNOWN"],
   ];
   for (const [nth, [query, type, field, code]] of cases.entries()) {

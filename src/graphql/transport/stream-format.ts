@@ -3,7 +3,6 @@ import type { ExecutionResult } from "graphql";
 import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventSchema } from "../../gen/payments/v1/event_pb.ts";
-import { shownResult } from "../errors.ts";
 import type { Delivery, Live } from "../live.ts";
 
 /** What a format tells of a stream beside its items. A single result has only its failure. */
@@ -33,7 +32,7 @@ export const eventStreamType = "text/event-stream";
 export const graphqlEvents: StreamFormat<ExecutionResult> = {
   contentType: eventStreamType,
   begin: beginEvents,
-  item: (result, state) => retryOf(state) + nextEvent(JSON.stringify(shownResult(result)), state),
+  item: (result, state) => retryOf(state) + nextEvent(JSON.stringify(result), state),
   pushed: (event, { resultOf }) => resultOf?.(event)?.as(nextEventChunk),
   heartbeat: ":\n\n",
   complete: "event: complete\ndata:\n\n",
@@ -70,7 +69,7 @@ export const multipartResults: StreamFormat<ExecutionResult> = {
   contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec=1.0',
   begin: () => `--graphql${part({})}`,
   item(result, { failure }) {
-    const { errors, ...rest } = shownResult(result);
+    const { errors, ...rest } = result;
     if (failure) return part({ payload: null, errors });
     return part({ payload: { ...rest, ...(errors && { errors }) } });
   },

@@ -16,15 +16,14 @@ import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
 import { turnOf } from "../../net/overloaded.ts";
+import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { startHttpSpan } from "../../telemetry/tracing/http-span.ts";
-import { createContext } from "../context.ts";
 import { credentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
-import { codeOf, errorsOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
 import { Operation } from "../operation.ts";
-import { type Begun, beginOperation } from "../operations.ts";
+import { beginOperation, settled } from "../operations.ts";
 
 /** A socket, and what its operations share. */
 export interface Connection {
@@ -50,7 +49,7 @@ interface Running {
  * id, as the server of `graphql-ws` does.
  */
 export function createProtocol(edge: Edge) {
-  const { core, documents, identify, formatError, documentOf, admission } = edge;
+  const { identify, formatError, admission, documentOf } = edge;
 
   /** The server's side of one connection. */
   return ({ socket, stream, request, onCaller, onIdle }: Connection) => {
@@ -112,17 +111,9 @@ export function createProtocol(edge: Edge) {
         await send({ id, ...message });
       };
       try {
-        let result: Begun | undefined;
-        try {
-          result = await begun;
-        } catch (error) {
-          const errors = errorsOf(error, formatError, own.operation?.request.acceptLanguage);
-          own.operation?.failed(codeOf(errors[0]));
-          return await complete({ type: MessageType.Error, payload: errors.map(withoutHttp) });
-        }
+        const result = await begun;
         if (!result || isOver()) return;
-        const next = (one: ExecutionResult) =>
-          send({ id, type: MessageType.Next, payload: shownResult(one) });
+        const next = (payload: ExecutionResult) => send({ id, type: MessageType.Next, payload });
         if ("live" in result) {
           prepareLive(id, result.live, isOver);
           for await (const delivery of result.live) {
@@ -130,7 +121,8 @@ export function createProtocol(edge: Edge) {
             if (isOver()) break;
             await next(one);
           }
-        } else await next(result);
+        } else if ("data" in result) await next(result);
+        else return await complete({ type: MessageType.Error, payload: result.errors });
         await complete({ type: MessageType.Complete });
       } finally {
         own.operation?.end();
@@ -140,31 +132,29 @@ export function createProtocol(edge: Edge) {
       }
     }
 
-    /** What the operation answers with; undefined if nobody waits for it. Rejects if it is refused. */
-    async function begin(
-      id: string,
-      own: Running,
-      payload: SubscribePayload,
-    ): Promise<Begun | undefined> {
-      if (underWay > limits.operationsPerSocket) throw tooManyOperations();
-      const slot = await turnOf(admission, "unknown", socket, () => edge.onRefused("unknown"));
-      if (running.get(id) !== own || socket.readyState !== socket.OPEN) {
-        slot.leave();
-        return undefined;
-      }
-      const operation = operationOf(slot);
-      own.operation = operation;
-      operation.begin();
-      try {
-        return await operation.request.span.run(async () => {
-          const context = await createContext(core, operation);
-          const prepared = documents.find(documentOf(payload) ?? "", payload.operationName);
-          return beginOperation(edge, prepared, payload.variables, context);
-        });
-      } finally {
-        // Give the slot back before sending: a client that does not read must not hold it.
-        slot.leave();
-      }
+    /** What the operation answers with; undefined if nobody waits for it. */
+    function begin(id: string, own: Running, payload: SubscribePayload) {
+      return settled(edge, own, async () => {
+        if (underWay > limits.operationsPerSocket) {
+          const message = `more than ${limits.operationsPerSocket} operations of one socket`;
+          throw new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_STREAMS" });
+        }
+        const slot = await turnOf(admission, "unknown", socket, () => edge.onRefused("unknown"));
+        if (running.get(id) !== own || socket.readyState !== socket.OPEN) {
+          slot.leave();
+          return undefined;
+        }
+        const operation = operationOf(slot);
+        own.operation = operation;
+        operation.begin();
+        try {
+          const ask = () => ({ ...payload, query: documentOf(payload) ?? "" });
+          return await operation.request.span.run(() => beginOperation(edge, operation, ask));
+        } finally {
+          // Give the slot back before sending: a client that does not read must not hold it.
+          slot.leave();
+        }
+      });
     }
 
     /** Apart from the payload: what the operation holds lasts as long as its stream. */
@@ -200,6 +190,13 @@ export function createProtocol(edge: Edge) {
       socket.close(CloseCode.SubprotocolNotAcceptable, "Subprotocol not acceptable");
     }
 
+    const closed = () => {
+      clearTimeout(initTimeout);
+      for (const { operation } of running.values()) operation?.end({ hasLeft: true });
+      running.clear();
+    };
+    socket.once("close", () => leaveInTurn(closed));
+
     return {
       isIdle: () => underWay === 0,
       /** Handles a message; resolves when what it began is over. Rejects if that cannot be sent. */
@@ -226,14 +223,6 @@ export function createProtocol(edge: Edge) {
             // No message of a client.
             socket.close(CloseCode.BadRequest, "Invalid message received");
         }
-      },
-      /** To be called once the socket has closed. */
-      closed(): void {
-        clearTimeout(initTimeout);
-        for (const { operation } of running.values()) {
-          operation?.end({ hasLeft: true });
-        }
-        running.clear();
       },
     };
   };
@@ -274,11 +263,6 @@ function messageOf(text: string): ReturnType<typeof parseMessage> | undefined {
   } catch {
     return undefined;
   }
-}
-
-function tooManyOperations(): GatewayError {
-  const message = `more than ${limits.operationsPerSocket} operations of one socket`;
-  return new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_STREAMS" });
 }
 
 /**

@@ -6,7 +6,6 @@ import { Drain } from "../../live/drain.ts";
 import { isCrossOrigin } from "../../net/browser-origin.ts";
 import { readTarget } from "../../net/http1.ts";
 import type { Misdirection } from "../../net/request-head.ts";
-import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import type { Edge } from "../edge.ts";
 import { limits } from "../limits.ts";
 import { countArriving, inTurn, keepAlive, limitSocket, socketLimits } from "./socket-flow.ts";
@@ -101,10 +100,7 @@ export function serveWebSockets(
     });
     socket.on("message", (data) => handle(String(data)));
     socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
-    socket.once("close", () => {
-      watched.leave();
-      leaveInTurn(session.closed);
-    });
+    socket.once("close", () => watched.leave());
   }
 
   server.on("upgrade", onUpgrade);
