@@ -1,5 +1,4 @@
 import type { ErrorCode } from "./errors.ts";
-import type { Attributes } from "./telemetry/tracing/attributes.ts";
 
 /** Reports one observation. It returns at once and never throws. */
 export type Report = (...observed: Reported) => void;
@@ -43,8 +42,9 @@ export const noReport: Report = () => {};
  */
 export interface Observations {
   // The edges.
-  rpcBegan: RpcCall;
-  rpcEnded: RpcCall & {
+  rpcEnded: {
+    readonly service: string;
+    readonly method: string;
     readonly unary: boolean;
     /** `connect`, `grpc` or `grpc-web`. */
     readonly protocol: string;
@@ -54,9 +54,7 @@ export interface Observations {
     readonly isCallersMistake?: boolean;
     readonly traceparent?: string | undefined;
   };
-  graphqlBegan: { readonly connection: "http" | "websocket" };
   graphqlEnded: {
-    readonly connection: "http" | "websocket";
     readonly type: string;
     readonly field: string;
     readonly transport: string;
@@ -103,8 +101,6 @@ export interface Observations {
     /** Why there is no answer that the gateway understands, if there is none. */
     readonly fault?: string | undefined;
     readonly durationMs: number;
-    /** The same as OpenTelemetry attributes. */
-    readonly http: () => Attributes;
     readonly traceparent: string | undefined;
   };
   /** An answer named another `external_id` than its request: the client discards it. */
@@ -236,11 +232,6 @@ export type Listener = "public" | "rpc" | "admin";
 
 interface OfAccount {
   readonly account: string;
-}
-
-interface RpcCall {
-  readonly service: string;
-  readonly method: string;
 }
 
 interface Stream {

@@ -10,6 +10,7 @@ import { ledger } from "../../src/telemetry/ledger.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { createMetrics, type Metrics, type TelemetryContext } from "../../src/telemetry/metrics.ts";
 import { processes } from "../../src/telemetry/process.ts";
+import { createRepeatedLog } from "../../src/telemetry/repeated-log.ts";
 import { scraped } from "../../src/telemetry/scraped.ts";
 import { upstream } from "../../src/telemetry/upstream.ts";
 
@@ -67,7 +68,9 @@ function createdBy(area: (context: TelemetryContext) => unknown): Found[] {
       return real.histogram(name, help, labels, buckets);
     },
   };
-  area({ metrics, log: createLogger("silent"), accounts: [account], durations: undefined });
+  const log = createLogger("silent");
+  const repeated = createRepeatedLog(log.warn);
+  area({ metrics, log, repeated, accounts: [account], durations: undefined });
   return found;
 }
 

@@ -21,12 +21,7 @@ import type { Logger, Report } from "../report.ts";
 import { createRpcServer } from "../rpc/server.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
-import {
-  createTelemetry,
-  createTracing,
-  loadDurations,
-  type Telemetry,
-} from "../telemetry/telemetry.ts";
+import { createTelemetry, createTracing, type Telemetry } from "../telemetry/telemetry.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { Account } from "../upstream/upstream.ts";
@@ -49,11 +44,7 @@ export type Gateway = Awaited<ReturnType<typeof startGateway>>;
  */
 export async function startGateway(config: Config, log: Logger, sandbox: object = {}) {
   const names = [...config.accounts.keys()];
-  const { report: note, ...told } = createTelemetry(
-    log,
-    names,
-    await loadDurations(config.metrics),
-  );
+  const { report: note, ...told } = await createTelemetry(log, names, config.metrics);
   const activities = createActivities(
     names,
     (name) => ofAccount(accounts, name).bucket.status().remaining,

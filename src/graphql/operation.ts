@@ -83,8 +83,6 @@ export class Operation {
   /** Starts the record. Not called for a CORS preflight, which is not an operation. */
   begin(): void {
     this.#startedMs = performance.now();
-    const connection = this.#connection;
-    if (!this.request.watch) this.#edge.report("graphqlBegan", { connection });
   }
 
   /** Records the type and the root fields. Field names come from the schema, so labels stay few. */
@@ -143,21 +141,17 @@ export class Operation {
     if (!this.isWhole) this.#controller.abort();
   }
 
-  get #connection(): "http" | "websocket" {
-    return this.request.streamsBy === "websocket" ? "websocket" : "http";
-  }
-
   #report(): void {
     if (this.#startedMs === undefined) return;
     const { span, requestId, streamsBy, watch } = this.request;
-    const connection = this.#connection;
     const durationMs = performance.now() - this.#startedMs;
     const [type, field, code] = [this.#type, this.#field, this.#code];
-    const transport = watch || type === "subscription" ? streamsBy : connection;
+    const isStream = watch || type === "subscription" || streamsBy === "websocket";
+    const transport = isStream ? streamsBy : "http";
     if (!watch) {
       span.set({ "payments_gateway.transport": transport });
       const { traceparent } = span;
-      const ended = { connection, type, field, transport, code, durationMs, traceparent };
+      const ended = { type, field, transport, code, durationMs, traceparent };
       this.#edge.report("graphqlEnded", ended);
     }
     const entry = {

@@ -60,11 +60,9 @@ export class ServedCall {
     this.#headers = head.headers;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     this.#member = options.underWay.add(this.#controller);
-    const { parent, name } = method.method;
     this.#ending = method.isUnary ? undefined : head.ending;
     this.#limit(head, method.lastsMs, timeoutMs);
     this.#requestId = requestIdOf(this.header(requestIdHeader));
-    options.report("rpcBegan", { service: parent.typeName, method: name });
     this.answerHeaders[requestIdHeader] = this.#requestId;
   }
 

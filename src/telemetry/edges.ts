@@ -1,10 +1,9 @@
 import type { Handlers } from "../report.ts";
-import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
-import { createRepeatedLog } from "./repeated-log.ts";
+import { alike, type TelemetryContext } from "./metrics.ts";
 import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/attributes.ts";
 
 /** Calls, operations and streams, and what limits cut. The edges write their access log themselves. */
-export function edges({ metrics, log, durations }: TelemetryContext) {
+export function edges({ metrics, repeated, durations }: TelemetryContext) {
   const rpcRequests = metrics.counter(
     "rpc_requests_total",
     "RPC calls that have ended, streams included, by status code",
@@ -14,12 +13,6 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
     "rpc_request_duration_seconds",
     "Duration of unary RPC calls",
     { service: [], method: [], code: [] },
-    latencyBuckets,
-  );
-  const rpcInFlight = metrics.gauge(
-    "rpc_requests_in_flight",
-    "RPC calls in progress, streams included",
-    { service: [], method: [] },
   );
   const operations = metrics.counter(
     "graphql_operations_total",
@@ -30,36 +23,24 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
     "graphql_operation_duration_seconds",
     "Duration of GraphQL queries and mutations",
     { type: [], field: [], code: [] },
-    latencyBuckets,
-  );
-  const operationsInFlight = metrics.gauge(
-    "graphql_operations_in_flight",
-    "GraphQL operations in progress, subscriptions included",
-    { connection: [] },
   );
   const internalErrors = metrics.counter(
     "internal_errors_total",
     "Calls that ended with an internal error, by edge: rpc or graphql",
     { edge: ["rpc", "graphql"] },
   );
-  const transports = ["connect", "grpc", "grpc-web", "sse", "multipart", "websocket"];
-  const watchers = metrics.gauge("watchers", "Open live streams of events", {
-    transport: transports,
+  const byTransport = {
+    transport: ["connect", "grpc", "grpc-web", "sse", "multipart", "websocket"],
+  };
+  const watchers = metrics.gauge("watchers", "Open live streams of events", byTransport);
+  const streams = alike((name, help) => metrics.counter(name, help, byTransport), {
+    watch_events_delivered_total: "Events delivered to live streams",
+    slow_consumers_cut_total: "Live streams cut off because their reader was too slow",
   });
-  const delivered = metrics.counter(
-    "watch_events_delivered_total",
-    "Events delivered to live streams",
-    { transport: transports },
-  );
   const watchesEnded = metrics.counter(
     "watches_ended_total",
     "Live streams that have ended, by reason: completed, left by the reader, or the code of an error",
     { transport: [], reason: [] },
-  );
-  const slowConsumers = metrics.counter(
-    "slow_consumers_cut_total",
-    "Live streams cut off because their reader was too slow",
-    { transport: transports },
   );
   const connectionsCut = metrics.counter(
     "connections_cut_total",
@@ -71,12 +52,9 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
     "Calls refused because of overload, by kind: money, watch, other, or unknown when the body was not read yet",
     { listener: ["public", "rpc", "admin"], kind: ["money", "other", "unknown", "watch"] },
   );
-  const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   return {
-    rpcBegan: (call) => rpcInFlight.add(call),
     rpcEnded(call) {
       const { service, method, protocol, code, durationMs, isCallersMistake } = call;
-      rpcInFlight.add(call, -1);
       rpcRequests.add(call);
       if (code === "INTERNAL" && !isCallersMistake) internalErrors.add({ edge: "rpc" });
       if (call.unary) rpcSeconds.observe(call, durationMs, call.traceparent);
@@ -88,10 +66,8 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
         "error.type": isServerFailure(code) && !isCallersMistake ? code : undefined,
       });
     },
-    graphqlBegan: (operation) => operationsInFlight.add(operation),
     graphqlEnded(operation) {
       const { type, code, durationMs, traceparent } = operation;
-      operationsInFlight.add(operation, -1);
       operations.add(operation);
       if (code === "INTERNAL_SERVER_ERROR") internalErrors.add({ edge: "graphql" });
       if (type !== "subscription") operationSeconds.observe(operation, durationMs, traceparent);
@@ -108,11 +84,11 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
       });
     },
     streamOpened: (stream) => watchers.add(stream),
-    streamDelivered: (stream) => delivered.add(stream),
+    streamDelivered: (stream) => streams.watch_events_delivered_total.add(stream),
     streamEnded(stream) {
       watchers.add(stream, -1);
       watchesEnded.add(stream);
-      if (stream.detail === "SLOW_CONSUMER") slowConsumers.add(stream);
+      if (stream.detail === "SLOW_CONSUMER") streams.slow_consumers_cut_total.add(stream);
     },
     handshakeFailed: (about) =>
       repeated.add(about.fault, about, "a client could not connect: its TLS handshake failed"),

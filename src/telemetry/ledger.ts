@@ -1,11 +1,10 @@
 import { allKinds, kinds } from "../model/kinds.ts";
 import type { Handlers } from "../report.ts";
 import { loggedId } from "../secrets/mask-card-numbers.ts";
-import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
-import { createRepeatedLog } from "./repeated-log.ts";
+import { alike, type TelemetryContext } from "./metrics.ts";
 
 /** Callbacks, events, dead letters, and calls that move money until their outcome is known. */
-export function ledger({ metrics, log, accounts }: TelemetryContext) {
+export function ledger({ metrics, log, repeated, accounts }: TelemetryContext) {
   const callbacks = metrics.counter("callbacks_total", "Callbacks received, by verdict", {
     account: accounts,
     resource: allKinds.map((kind) => kinds[kind].resource),
@@ -15,7 +14,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     "callback_duration_seconds",
     "Time from a callback's headers to its answer",
     { resource: [], verdict: [] },
-    latencyBuckets,
   );
   const appended = metrics.counter(
     "events_appended_total",
@@ -26,27 +24,20 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     "event_append_duration_seconds",
     "Duration of writes to the event log",
     {},
-    latencyBuckets,
   );
-  const conflicts = metrics.counter(
-    "event_conflicts_total",
-    "Operations for which two different final states were received",
-    { account: accounts },
-  );
-  const unrecorded = metrics.counter(
-    "events_unrecorded_total",
-    "Answers of the payments service that could not be written to the event log",
-    { account: accounts },
-  );
+  const ofAccount = alike((name, help) => metrics.counter(name, help, { account: accounts }), {
+    event_conflicts_total: "Operations for which two different final states were received",
+    events_unrecorded_total:
+      "Answers of the payments service that could not be written to the event log",
+    records_unreadable_total:
+      "Reads of stored records and events that this gateway does not understand: such events are not shown, and calls of such records not looked up",
+    reconciliations_given_up_total:
+      "Unknown outcomes and pending payments that were given up: an operator has to look at them",
+  });
   const locked = metrics.counter(
     "sealed_locked_total",
     "Reads of events and dead letters that no configured password decrypts",
     { account: accounts, what: ["event", "dead_letter"] },
-  );
-  const unreadable = metrics.counter(
-    "records_unreadable_total",
-    "Reads of stored records and events that this gateway does not understand: such events are not shown, and calls of such records not looked up",
-    { account: accounts },
   );
   const settled = metrics.counter(
     "reconciliations_settled_total",
@@ -58,12 +49,6 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     "Look-ups of unknown outcomes and pending payments, by look-up method and outcome",
     { account: [], lookup_method: [], outcome: [] },
   );
-  const givenUp = metrics.counter(
-    "reconciliations_given_up_total",
-    "Unknown outcomes and pending payments that were given up: an operator has to look at them",
-    { account: accounts },
-  );
-  const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   return {
     callback({ verdict, account = "", resource = "", error, ...received }) {
       const { durationMs, traceparent, ...rest } = received;
@@ -73,15 +58,14 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
-      if (limited.has(verdict))
-        repeated.add(`${account} ${resource} ${verdict}`, entry, "callback");
-      else log[level](entry, "callback");
+      if (unlimited.has(verdict)) log[level](entry, "callback");
+      else repeated.add(`${account} ${resource} ${verdict}`, entry, "callback");
     },
     appended(write) {
       appended.add(write);
       appendSeconds.observe({}, write.durationMs);
       if (!write.conflict) return;
-      conflicts.add(write);
+      ofAccount.event_conflicts_total.add(write);
       const { account, source, externalId } = write;
       log.error(
         named({ account, source, externalId }),
@@ -89,7 +73,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       );
     },
     unrecorded({ error, ...about }) {
-      unrecorded.add(about);
+      ofAccount.events_unrecorded_total.add(about);
       log.error(
         { ...named(about), err: error },
         "what became of a call that moves money could not be written to the event log: it is looked up until the log has it",
@@ -104,7 +88,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       );
     },
     unreadable({ account, record, error }) {
-      unreadable.add({ account });
+      ofAccount.records_unreadable_total.add({ account });
       repeated.add(
         `${account} ${record}`,
         { account, record: loggedId(record), err: error },
@@ -121,7 +105,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     probed: ({ account, lookupMethod, outcome }) =>
       probes.add({ account, lookup_method: lookupMethod, outcome }),
     givenUp({ startedAtMs, ...about }) {
-      givenUp.add(about);
+      ofAccount.reconciliations_given_up_total.add(about);
       const since = new Date(startedAtMs).toISOString();
       log.error(
         { ...named(about), since },
@@ -148,11 +132,7 @@ function named<About extends { readonly externalId?: string }>(about: About): Ab
 }
 
 /**
- * Verdicts whose records are limited: anyone can cause them, in any number; and while the store is
- * away, each callback comes again until it is back.
+ * Verdicts with a record for each callback. Anyone can cause the others, in any number; and while the
+ * store is away, each callback comes again until it is back.
  */
-const limited: ReadonlySet<string> = new Set([
-  "unavailable",
-  ...["bad_signature", "too_large", "slow", "aborted"],
-  ...["not_found", "method_not_allowed", "overloaded"],
-]);
+const unlimited: ReadonlySet<string> = new Set(["stored", "duplicate", "dead_letter"]);

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Logger } from "../report.ts";
+import type { RepeatedLog } from "./repeated-log.ts";
 import type { RunningDurations } from "./sdk-durations.ts";
 
 /** A metric's labels, each with the values that are known beforehand: those begin at 0. */
@@ -14,6 +15,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 export interface TelemetryContext {
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** Warns of what may happen again and again. */
+  readonly repeated: RepeatedLog;
   /** Names of the merchant accounts. */
   readonly accounts: readonly string[];
   /** Set if durations are sent to a collector as well. */
@@ -84,13 +87,14 @@ export function createMetrics() {
     gauge: numbers("gauge"),
     /**
      * Durations: given in milliseconds, printed in seconds.
-     * @param bounds upper bounds of the buckets in seconds, in ascending order
+     * @param bounds upper bounds of the buckets in seconds, in ascending order. Default: from a read
+     * from memory to the longest time that the payments service may take
      */
     histogram<Label extends string>(
       name: string,
       help: string,
       labels: Known<Label>,
-      bounds: readonly number[],
+      bounds: readonly number[] = latencyBuckets,
     ) {
       const zero = (): Durations => ({
         counts: new Array<number>(bounds.length + 1).fill(0),
@@ -150,10 +154,18 @@ export async function expositionOf(
   return { contentType: view.contentType, text: await view.metrics() };
 }
 
-/** In seconds: from a read from memory to the longest time that the payments service may take. */
-export const latencyBuckets = [
+const latencyBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
+
+/** Metrics of one type with the same labels, by name. @param helps what each is, by name */
+export function alike<Name extends string, Made>(
+  make: (name: string, help: string) => Made,
+  helps: Readonly<Record<Name, string>>,
+): Readonly<Record<Name, Made>> {
+  const made = Object.entries<string>(helps).map(([name, help]) => [name, make(name, help)]);
+  return Object.fromEntries(made);
+}
 
 type PrintedLabels = Readonly<Record<string, string>>;
 
@@ -187,35 +199,32 @@ function combinations([first, ...others]: readonly [string, readonly string[]][]
 /** The series of a metric: `all`, the oldest first, and `at` these labels. */
 function seriesBy<Label extends string, Series>(names: readonly Label[], create: () => Series) {
   const all: { readonly labels: PrintedLabels; readonly series: Series }[] = [];
-  /**
-   * Maps by the value of each label in turn, with the series at the end. The one series of a metric
-   * without labels is at "".
-   */
+  /** Maps by the value of each label in turn, with the series at the end. */
   const tree = new Map<string, unknown>();
+  // The one series of a metric without labels is at "".
+  const last = Math.max(names.length - 1, 0);
 
   function begin(labels: Labels<Label>): Series {
     const series = create();
     const named = names.map((name) => [name, labels[name] ?? ""] as const);
     all.push({ labels: Object.fromEntries(named), series });
-    let node = tree;
-    let [key = "", ...others] = named.map(([, value]) => value);
-    for (const next of others) {
-      const below = (node.get(key) ?? new Map()) as Map<string, unknown>;
-      node.set(key, below);
-      [node, key] = [below, next];
-    }
-    node.set(key, series);
     return series;
   }
 
   return {
     all,
     at(labels: Labels<Label>): Series {
-      let found: unknown = tree.get(labels[names[0] as Label] ?? "");
-      for (let at = 1; at < names.length && found !== undefined; at++) {
-        found = (found as Map<string, unknown>).get(labels[names[at] as Label] ?? "");
+      let node = tree;
+      for (let depth = 0; ; depth++) {
+        const value = labels[names[depth] as Label] ?? "";
+        let below = node.get(value);
+        if (below === undefined) {
+          below = depth === last ? begin(labels) : new Map();
+          node.set(value, below);
+        }
+        if (depth === last) return below as Series;
+        node = below as Map<string, unknown>;
       }
-      return found === undefined ? begin(labels) : (found as Series);
     },
   };
 }

@@ -1,9 +1,9 @@
 import type { Handlers } from "../report.ts";
 import { version } from "../version.ts";
-import type { TelemetryContext } from "./metrics.ts";
+import { alike, type TelemetryContext } from "./metrics.ts";
 
 /** The process itself, and the keys, certificates, Redis and collectors that it uses. */
-export function processes({ metrics, log }: TelemetryContext) {
+export function processes({ metrics, log, repeated }: TelemetryContext) {
   metrics
     .gauge("build_info", "Always 1, with the versions as labels", { version: [], node_version: [] })
     .set({ version, node_version: process.versions.node }, 1);
@@ -31,16 +31,11 @@ export function processes({ metrics, log }: TelemetryContext) {
     "Redis commands that failed or were refused",
     { command: [] },
   );
-  const connectionErrors = metrics.counter(
-    "redis_connection_errors_total",
-    "Errors of Redis connections, failed attempts to connect included",
-    {},
-  );
-  const redisFailovers = metrics.counter(
-    "redis_failovers_total",
-    "Redis failovers: how often the Sentinels named a new primary",
-    {},
-  );
+  const redis = alike((name, help) => metrics.counter(name, help, {}), {
+    redis_connection_errors_total:
+      "Errors of Redis connections, failed attempts to connect included",
+    redis_failovers_total: "Redis failovers: how often the Sentinels named a new primary",
+  });
   /** The last error of a connection to Redis, and when it came: that none is there says no cause. */
   let lastError = { connectionError: "", atMs: -Infinity };
   return {
@@ -48,7 +43,8 @@ export function processes({ metrics, log }: TelemetryContext) {
     filesUnusable: (about) =>
       log.error(about, "cannot use a changed file: the previous one stays in force"),
     keySetNotFetched: (about) =>
-      log.error(
+      repeated.add(
+        `key set: ${about.reason}`,
         about,
         "cannot fetch the key set of AUTH_JWKS_URL: the last one stays valid for an hour, and without one no JWT can be verified",
       ),
@@ -57,12 +53,12 @@ export function processes({ metrics, log }: TelemetryContext) {
       commandErrors.add(command, command.failed ? 1 : 0);
     },
     redisError({ reason }) {
-      connectionErrors.add({});
+      redis.redis_connection_errors_total.add({});
       lastError = { connectionError: reason, atMs: performance.now() };
       log.debug({ reason }, "redis");
     },
     redisFailover() {
-      redisFailovers.add({});
+      redis.redis_failovers_total.add({});
       log.info("Redis failover: the Sentinels name a new primary");
     },
     redisAway(about) {

@@ -1,24 +1,25 @@
+import type { WriteRecord } from "../report.ts";
+
+export type RepeatedLog = ReturnType<typeof createRepeatedLog>;
+
 /**
  * Logs what may happen again and again, without letting it fill the log: the first occurrence of a sort
  * at once, and at the end of the following minute the number of those that came meanwhile.
  */
-export function createRepeatedLog(warn: (record: object, message: string) => void) {
-  interface Counted {
-    count: number;
-    last: object;
-    readonly timer: NodeJS.Timeout;
-  }
-  const open = new Map<string, Counted>();
+export function createRepeatedLog(warn: WriteRecord) {
+  const open = new Map<string, { count: number; last: object }>();
 
   function watch(sort: string, message: string): void {
-    const timer = setTimeout(() => {
-      const { count = 0, last } = open.get(sort) ?? {};
+    const counted = { count: 0, last: {} };
+    open.set(sort, counted);
+    setTimeout(() => {
+      if (open.get(sort) !== counted) return;
       open.delete(sort);
+      const { count, last } = counted;
       if (count === 0) return;
       warn({ ...last, repeated: count }, `${message} (more like this one in the last minute)`);
       watch(sort, message); // The next record also comes a minute later.
     }, 60_000).unref();
-    open.set(sort, { count: 0, last: {}, timer });
   }
 
   return {
@@ -34,9 +35,6 @@ export function createRepeatedLog(warn: (record: object, message: string) => voi
       watch(sort, message);
     },
     /** The sort is over: what was counted of it is not logged any more. */
-    end(sort: string): void {
-      clearTimeout(open.get(sort)?.timer);
-      open.delete(sort);
-    },
+    end: (sort: string) => void open.delete(sort),
   };
 }

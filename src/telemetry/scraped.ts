@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
-import type { TelemetryContext } from "./metrics.ts";
+import { alike, type TelemetryContext } from "./metrics.ts";
 
 /** Where the gauges below are read. */
 export interface Scraped {
@@ -16,96 +16,65 @@ export interface Scraped {
 
 /** Gauges of what is so now: `refresh` reads them right before they are printed. */
 export function scraped({ metrics }: TelemetryContext) {
-  const ready = metrics.gauge(
-    "ready",
-    "1 while the gateway is ready for traffic (as /readyz says), else 0",
-    {},
-  );
-  const callsInFlight = metrics.gauge("calls_in_flight", "Calls in progress, without streams", {});
-  const certificateExpiry = metrics.gauge(
-    "tls_certificate_expiry_timestamp_seconds",
-    "When the certificate of the rpc listener expires, in seconds since the epoch; absent without TLS",
-    {},
-  );
-  const redisUp = metrics.gauge(
-    "redis_up",
-    "1 while Redis answers for every account, else 0; absent without Redis",
-    {},
-  );
-  const redisAwaySeconds = metrics.gauge(
-    "redis_away_seconds",
-    "How long Redis has been unreachable; 0 while it answers; absent without Redis",
-    {},
-  );
-  const redisReplicas = metrics.gauge(
-    "redis_replicas",
-    "Redis replicas in sync, in a cluster those of the primary with the fewest; absent without Redis",
-    {},
-  );
-  for (const gauge of [certificateExpiry, redisUp, redisAwaySeconds, redisReplicas]) {
-    gauge.set({}, undefined);
-  }
-  const tokens = metrics.gauge("rate_limit_remaining", "Tokens left in the account's rate budget", {
-    account: [],
+  const ofProcess = alike((name, help) => metrics.gauge(name, help, {}), {
+    ready: "1 while the gateway is ready for traffic (as /readyz says), else 0",
+    calls_in_flight: "Calls in progress, without streams",
+    tls_certificate_expiry_timestamp_seconds:
+      "When the certificate of the rpc listener expires, in seconds since the epoch; absent without TLS",
+    redis_up: "1 while Redis answers for every account, else 0; absent without Redis",
+    redis_away_seconds:
+      "How long Redis has been unreachable; 0 while it answers; absent without Redis",
+    redis_replicas:
+      "Redis replicas in sync, in a cluster those of the primary with the fewest; absent without Redis",
   });
-  const shared = metrics.gauge(
-    "rate_limit_shared",
-    "1 while the rate budget is shared through Redis, 0 while this replica uses its own share",
-    { account: [] },
-  );
-  const limits = metrics.gauge(
-    "rate_limit_limit",
-    "Requests a second that the payments service allows the account",
-    { account: [] },
-  );
-  const deadLetters = metrics.gauge(
-    "dead_letters",
-    "Dead letters: callbacks that were not understood and wait for an operator",
-    { account: [] },
-  );
+  const ofAccount = alike((name, help) => metrics.gauge(name, help, { account: [] }), {
+    rate_limit_remaining: "Tokens left in the account's rate budget",
+    rate_limit_shared:
+      "1 while the rate budget is shared through Redis, 0 while this replica uses its own share",
+    rate_limit_limit: "Requests a second that the payments service allows the account",
+    dead_letters: "Dead letters: callbacks that were not understood and wait for an operator",
+    money_calls_oldest_unknown_seconds:
+      "Age of the oldest call that moves money whose outcome is unknown",
+  });
   const openCalls = metrics.gauge(
     "money_calls_open",
     "Calls that move money and are not settled, by state: unknown or pending",
     { account: [], state: [] },
   );
-  const oldestUnknown = metrics.gauge(
-    "money_calls_oldest_unknown_seconds",
-    "Age of the oldest call that moves money whose outcome is unknown",
-    { account: [] },
-  );
   return async function refresh(of: Scraped): Promise<void> {
-    ready.set({}, of.notReady().length === 0 ? 1 : 0);
-    callsInFlight.set({}, of.admission.inFlight);
-    if (of.tlsFiles) {
-      const { validToDate } = new X509Certificate(of.tlsFiles.content.cert);
-      certificateExpiry.set({}, validToDate.getTime() / 1_000);
-    }
-    if (of.redis) {
-      const { since, replicas } = of.redis;
-      redisUp.set({}, since ? 0 : 1);
-      redisAwaySeconds.set({}, since ? Math.max(Date.now() - since.getTime(), 0) / 1_000 : 0);
-      redisReplicas.set({}, replicas);
-    }
+    const { redis, tlsFiles } = of;
+    const expiry = tlsFiles && new X509Certificate(tlsFiles.content.cert).validToDate;
+    ofProcess.ready.set({}, of.notReady().length === 0 ? 1 : 0);
+    ofProcess.calls_in_flight.set({}, of.admission.inFlight);
+    ofProcess.tls_certificate_expiry_timestamp_seconds.set({}, expiry && expiry.getTime() / 1_000);
+    ofProcess.redis_up.set({}, redis && (redis.since ? 0 : 1));
+    ofProcess.redis_away_seconds.set({}, redis && ageOf(redis.since?.getTime()));
+    ofProcess.redis_replicas.set({}, redis?.replicas);
     const counted = [...of.accounts].map(async ([account, { bucket }]) => {
       const { limit, remaining } = bucket.status();
-      if (bucket.source !== "own") shared.set({ account }, bucket.source === "shared" ? 1 : 0);
-      limits.set({ account }, limit);
-      tokens.set({ account }, remaining);
+      const shared = bucket.source === "own" ? undefined : bucket.source === "shared" ? 1 : 0;
+      ofAccount.rate_limit_shared.set({ account }, shared);
+      ofAccount.rate_limit_limit.set({ account }, limit);
+      ofAccount.rate_limit_remaining.set({ account }, remaining);
       // Undefined: the store is unreachable.
       const [waiting, calls] = await Promise.all([
         of.ledger.letters.countDeadLetters(account).catch(() => undefined),
         of.ledger.unsettled(account).catch(() => undefined),
       ]);
-      deadLetters.set({ account }, waiting);
+      ofAccount.dead_letters.set({ account }, waiting);
       // Those that were given up have a counter of their own.
       const open = calls?.intents.filter(({ needsOperator }) => !needsOperator);
       const lost = open?.filter(({ state }) => state !== "pending");
       openCalls.set({ account, state: "unknown" }, lost?.length);
       openCalls.set({ account, state: "pending" }, open && lost && open.length - lost.length);
-      const nowMs = Date.now();
-      const ageMs = lost && nowMs - (lost[0]?.startedAtMs ?? nowMs);
-      oldestUnknown.set({ account }, ageMs === undefined ? undefined : ageMs / 1_000);
+      const ageSeconds = lost && ageOf(lost[0]?.startedAtMs);
+      ofAccount.money_calls_oldest_unknown_seconds.set({ account }, ageSeconds);
     });
     await Promise.all(counted);
   };
+}
+
+/** Seconds since a time in milliseconds; 0 if there is none. */
+function ageOf(sinceMs: number | undefined): number {
+  return sinceMs === undefined ? 0 : Math.max(Date.now() - sinceMs, 0) / 1_000;
 }

@@ -26,7 +26,8 @@ export function startSdkDurations(settings: DurationsSettings, report: Report) {
       new PeriodicExportingMetricReader({
         exporter: {
           ...createOtlpExporter(otlp, ProtobufMetricsSerializer, "metric", report),
-          selectAggregationTemporality: () => temporalities[temporality],
+          selectAggregationTemporality: () =>
+            AggregationTemporality[temporality.toUpperCase() as Uppercase<typeof temporality>],
         },
         exportIntervalMillis: intervalMs,
         exportTimeoutMillis: otlp.timeoutMs,
@@ -43,10 +44,6 @@ export function startSdkDurations(settings: DurationsSettings, report: Report) {
   return {
     rpcServerCall: histogram("rpc.server.call.duration", "Duration of incoming RPCs"),
     httpServerRequest: histogram("http.server.request.duration", "Duration of HTTP requests"),
-    httpClientRequest: histogram(
-      "http.client.request.duration",
-      "Duration of HTTP requests to the payments service",
-    ),
     /** Sends what is recorded, within `timeoutMs`. Never rejects. */
     shutdown: (timeoutMs: number) => shutDown(provider, timeoutMs),
   };
@@ -54,17 +51,9 @@ export function startSdkDurations(settings: DurationsSettings, report: Report) {
 
 /** Without undefined attributes: the SDK would send them as empty values. */
 function definedOf(attributes: Attributes): Record<string, string | number> {
-  const defined: Record<string, string | number> = {};
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined) defined[name] = value;
-  }
-  return defined;
+  const defined = Object.entries(attributes).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(defined) as Record<string, string | number>;
 }
 
 /** Bucket bounds in seconds, as the conventions advise. */
 const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
-
-const temporalities = {
-  cumulative: AggregationTemporality.CUMULATIVE,
-  delta: AggregationTemporality.DELTA,
-} as const;

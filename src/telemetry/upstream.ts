@@ -1,9 +1,9 @@
 import type { Handlers } from "../report.ts";
-import type { TelemetryContext } from "./metrics.ts";
-import { createRepeatedLog } from "./repeated-log.ts";
+import { alike, type TelemetryContext } from "./metrics.ts";
 
 /** Calls to the payments service, what it says, and the accounts' rate budgets. */
-export function upstream({ metrics, log, accounts, durations }: TelemetryContext) {
+export function upstream({ metrics, log, repeated, accounts }: TelemetryContext) {
+  const byAccount = { account: accounts };
   const calls = metrics.counter(
     "upstream_requests_total",
     "Calls to the payments service by endpoint and outcome (HTTP status or error code)",
@@ -15,25 +15,22 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     { endpoint: [] },
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   );
-  const inFlight = metrics.gauge(
-    "upstream_requests_in_flight",
-    "Calls to the payments service that were sent and have no answer yet",
-    { account: accounts },
-  );
-  const credentialsRefused = metrics.gauge(
-    "upstream_credentials_refused",
-    "1 while the payments service refuses the account's own credentials, else 0",
-    { account: accounts },
-  );
+  const gauges = alike((name, help) => metrics.gauge(name, help, byAccount), {
+    upstream_requests_in_flight:
+      "Calls to the payments service that were sent and have no answer yet",
+    upstream_credentials_refused:
+      "1 while the payments service refuses the account's own credentials, else 0",
+  });
+  const counters = alike((name, help) => metrics.counter(name, help, byAccount), {
+    upstream_mix_ups_total:
+      "Answers that named another external_id than their request and were treated as no answer",
+    rate_limit_upstream_rejections_total:
+      "Calls that the payments service refused with 429 Too Many Requests",
+  });
   const breaker = metrics.gauge(
     "upstream_breaker_state",
     "0 closed, 2 open: all calls but one at a time fail fast",
-    { account: accounts, calls: ["money", "other"] },
-  );
-  const mixUps = metrics.counter(
-    "upstream_mix_ups_total",
-    "Answers that named another external_id than their request and were treated as no answer",
-    { account: accounts },
+    { ...byAccount, calls: ["money", "other"] },
   );
   const fieldFaults = metrics.counter(
     "upstream_field_faults_total",
@@ -45,7 +42,7 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     "Values of answers and callbacks that the gateway does not know: kept, in `unrecognized`, and of no effect",
     { field: [] },
   );
-  const lines = { account: accounts, priority: ["money", "read"] };
+  const lines = { ...byAccount, priority: ["money", "read"] };
   const wait = metrics.histogram(
     "rate_limit_wait_seconds",
     "How long calls waited for a token of the account's rate budget, without refused calls, by kind of caller: service, customer, or gateway for its own work",
@@ -62,15 +59,9 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     "Calls that got no token, by reason: RESOURCE_EXHAUSTED when the rate budget was used up",
     { ...lines, reason: ["RESOURCE_EXHAUSTED"] },
   );
-  const rejections = metrics.counter(
-    "rate_limit_upstream_rejections_total",
-    "Calls that the payments service refused with 429 Too Many Requests",
-    { account: accounts },
-  );
-  const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   const loggedWords = new Set<string>();
   return {
-    upstreamInFlight: (about) => inFlight.add(about, about.change),
+    upstreamInFlight: (about) => gauges.upstream_requests_in_flight.add(about, about.change),
     upstreamCall(call) {
       const { account, endpoint, outcome, fault, durationMs, traceparent } = call;
       log.debug({ account, endpoint, outcome, fault, durationMs }, "upstream");
@@ -79,10 +70,9 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
       }
       calls.add(call);
       seconds.observe(call, durationMs, traceparent);
-      durations?.httpClientRequest(durationMs, call.http());
     },
     mixUp(about) {
-      mixUps.add(about);
+      counters.upstream_mix_ups_total.add(about);
       log.error(
         about,
         "answer names another external_id than its request: treated as no answer. The service or a proxy mixes answers up; each request gets its own connection for 10 minutes",
@@ -110,7 +100,7 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
       );
     },
     credentials({ account, accepted }) {
-      credentialsRefused.set({ account }, accepted ? 0 : 1);
+      gauges.upstream_credentials_refused.set({ account }, accepted ? 0 : 1);
       if (accepted) return;
       log.error(
         { account },
@@ -130,7 +120,7 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
       const customer = caller?.customer === undefined ? "service" : "customer";
       wait.observe({ account, priority, caller_kind: caller ? customer : "gateway" }, waitedMs);
     },
-    tokenRejected: (about) => rejections.add(about),
+    tokenRejected: (about) => counters.rate_limit_upstream_rejections_total.add(about),
     budgetSource(about) {
       if (about.source === "shared") log.info(about, "rate budget shared through Redis again");
       else {

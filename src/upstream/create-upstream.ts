@@ -4,7 +4,6 @@ import { UnderWay } from "../collections/under-way.ts";
 import { type ErrorCode, errorOfAbort, GatewayError, unlessAborted } from "../errors.ts";
 import type { Permit } from "../ratelimit/bucket.ts";
 import { noReport } from "../report.ts";
-import type { Attributes } from "../telemetry/tracing/attributes.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { createBreaker } from "./breaker.ts";
 import { calls, type RestCall } from "./calls.ts";
@@ -135,15 +134,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     }
 
     const startedAt = performance.now();
-    const about = (): Attributes => ({
-      ...server,
-      "http.request.method": method,
-      "url.template": path,
-    });
     const span = tracing.start(endpoint, {
       kind: "client",
       attributes: () => ({
-        ...about(),
+        ...server,
+        "http.request.method": method,
+        "url.template": path,
         "payments_gateway.account": name,
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
       }),
@@ -201,15 +197,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     if (sent) settle(permit, failure?.mixedUp ? undefined : head, failure?.rateLimited);
     else permit.release();
 
-    const end = { "http.response.status_code": status };
-    const errorType = errorTypeOf(answer, failure);
     report("upstreamCall", {
       ...{ account: name, endpoint, outcome: `${status ?? failure?.error.code}` },
-      ...{ fault: failure?.fault, durationMs: lastedMs },
-      http: () => ({ ...about(), ...end, "error.type": errorType }),
-      traceparent: span.traceparent,
+      ...{ fault: failure?.fault, durationMs: lastedMs, traceparent: span.traceparent },
     });
-    span.set(end);
+    span.set({ "http.response.status_code": status });
+    const errorType = errorTypeOf(answer, failure);
     if (errorType !== undefined) span.fail(errorType);
     span.end();
     if (!failure) reportCredentials(true);

@@ -21,7 +21,7 @@ function rig(t: TestContext) {
     },
     call(outcome: string, of = account, durationMs = 40) {
       const ended = { endpoint: "POST /new", outcome, durationMs };
-      report("upstreamCall", { account: of, ...ended, http: () => ({}), traceparent: undefined });
+      report("upstreamCall", { account: of, ...ended, traceparent: undefined });
     },
     callback: (verdict: string, of?: string) =>
       report("callback", { verdict, requestId: "r", durationMs: 1, ...(of && { account: of }) }),

@@ -19,7 +19,7 @@ import { until } from "../until.ts";
 async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logRecords("debug");
   const keyrings = new Map([["default", await deriveKeyring("default", [new Secret("password")])]]);
-  const observers = { report: createTelemetry(log, []).report, tracing: noTracing };
+  const observers = { report: (await createTelemetry(log, [])).report, tracing: noTracing };
   const stores = closing(t, await openStores(readConfig(env), keyrings, observers, log));
   return { records, stores };
 }

@@ -112,12 +112,12 @@ describe("the Kubernetes manifests", () => {
     for (const port of [53, 443, 6379, 26379, 4318]) assert.ok(ports.includes(port), String(port));
   });
 
-  it("scale by CPU and by watchers, so that other zones can take the watchers of a lost one", () => {
+  it("scale by CPU and by watchers, so that other zones can take the watchers of a lost one", async () => {
     const { metrics } = find("HorizontalPodAutoscaler").spec;
     const of = (type: string) => metrics.find((metric: { type: string }) => metric.type === type);
     assert.equal(of("Resource").resource.name, "cpu");
     const { metric, target } = of("Pods").pods;
-    const { registry } = createTelemetry(createLogger("silent"), []).metrics;
+    const { registry } = (await createTelemetry(createLogger("silent"), [])).metrics;
     assert.ok(registry.getSingleMetric(metric.name), `${metric.name} is no metric of the gateway`);
     const zones = 3;
     const { MAX_CONNECTIONS } = settings();

@@ -12,9 +12,8 @@ import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { reportTo } from "../../src/report.ts";
-import { edges } from "../../src/telemetry/edges.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { serve } from "../graphql/serve.ts";
 import { rawSocket } from "../graphql/socket.ts";
@@ -92,7 +91,7 @@ const transports: Record<string, (t: TestContext, core: Partial<Core>) => Promis
 const payload = "x".repeat(16 * 2 ** 20);
 
 /** A core whose stream goes on until it fails because its reader is too slow. */
-function core() {
+async function core() {
   const failure = new GatewayError("RESOURCE_EXHAUSTED", "too slow", {
     ...{ reason: "SLOW_CONSUMER", resumeCursor: "c-last" },
   });
@@ -109,10 +108,7 @@ function core() {
     }
     throw failure;
   }
-  const metrics = createMetrics();
-  const report = reportTo(
-    edges({ metrics, durations: undefined, log: createLogger("silent"), accounts: [] }),
-  );
+  const { metrics, report } = await createTelemetry(createLogger("silent"), []);
   const watched = (_: unknown, call: Call) =>
     observedStream(events, call, { tracing: noTracing, report });
   return {
@@ -140,7 +136,7 @@ function core() {
 describe("a slow reader", { concurrency: true }, () => {
   for (const [transport, open] of Object.entries(transports)) {
     it(`by ${transport} is cut, and counted`, async (t) => {
-      const { cases, stalled, fail, cuts } = core();
+      const { cases, stalled, fail, cuts } = await core();
       const client = await open(t, cases);
       await stalled();
       fail();
@@ -150,7 +146,7 @@ describe("a slow reader", { concurrency: true }, () => {
     });
 
     it(`by ${transport} that reads on in time is told where to resume`, async (t) => {
-      const { cases, stalled, fail } = core();
+      const { cases, stalled, fail } = await core();
       const client = await open(t, cases);
       await stalled();
       fail();

@@ -51,7 +51,9 @@ export async function startTraced(
           return { method, given: [request], ...told, hasDeadline };
         }),
         ended: ended
-          .map(({ durationMs, ...others }) => JSON.stringify([durationMs >= 0, others]))
+          // As it was recorded: all come by HTTP.
+          .map(({ durationMs, ...others }) => [durationMs >= 0, { connection: "http", ...others }])
+          .map((told) => JSON.stringify(told))
           .sort(),
         logged: served.logged().split("\n").slice(0, -1).map(withoutTimes).sort(),
       };

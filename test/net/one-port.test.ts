@@ -9,7 +9,6 @@ import { createClient } from "@connectrpc/connect";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { defaultConnectionLimits } from "../../src/net/connection-limits.ts";
 import { createOnePort } from "../../src/net/one-port.ts";
-import { reportTo } from "../../src/report.ts";
 import { connected } from "../ask.ts";
 import {
   callHeaders,
@@ -156,8 +155,8 @@ test("an HTTP/2 request whose client leaves before its call begins reaches no me
         const began = Promise.withResolvers<void>();
         const left = Promise.withResolvers<void>();
         await using started = await start(answers, {
-          report: reportTo({ rpcBegan: () => began.resolve() }),
           identify: async () => {
+            began.resolve();
             if (isSlow) await left.promise;
             return caller;
           },
@@ -182,10 +181,12 @@ test("an HTTP/2 request whose client leaves before its call begins reaches no me
 
 test("calls that are to be told to send their bodies, when their connection ends, are cancelled", async () => {
   const gate = Promise.withResolvers<void>();
-  const identify = () => gate.promise.then(() => caller);
   let began = 0;
-  const report = reportTo({ rpcBegan: () => void began++ });
-  await using started = await start(answers, { identify, report });
+  const identify = () => {
+    began++;
+    return gate.promise.then(() => caller);
+  };
+  await using started = await start(answers, { identify });
   const peer = await h2Peer(started.port);
   const headers = callHeaders(getPaymentPath, { expect: "100-continue" });
   // More than leave in one turn of the event loop.

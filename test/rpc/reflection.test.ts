@@ -229,7 +229,7 @@ test("each question passes admission like a call, and is refused when the proces
       },
       report: reportTo({
         refused: ({ kind }) => void refused.push(kind),
-        rpcBegan: () => void counted++,
+        rpcEnded: () => void counted++,
       }),
     },
   );

@@ -4,7 +4,7 @@ import { createRepeatedLog } from "../../src/telemetry/repeated-log.ts";
 
 test("refusals of one sort are logged at most once a minute, with their number", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const lines: object[] = [];
+  const lines: unknown[] = [];
   const log = createRepeatedLog((record) => void lines.push(record));
   for (let n = 1; n <= 1_000; n++) log.add("bad_signature", { requestId: n }, "callback");
   log.add("too_large", { requestId: 0 }, "callback");

@@ -24,7 +24,7 @@ const fields = ["details.amount", "is_success"] as const;
 const alone = { AUTH_MODE: "none", RECONCILE_AFTER: "0" };
 
 /** Telemetry that logs warnings, or from another level on, into `told`. */
-function telemetryTo(told: object[], level: LogLevel = "warn") {
+async function telemetryTo(told: object[], level: LogLevel = "warn") {
   const write = (line: string) => {
     const { time: _, ...record } = JSON.parse(line);
     told.push(record);
@@ -71,9 +71,9 @@ test("an unknown outcome that nobody looks up is counted, and no look-up is told
   );
 });
 
-test("an external_id that may be a card number is masked in every record, and a long one cut", () => {
+test("an external_id that may be a card number is masked in every record, and a long one cut", async () => {
   const told: object[] = [];
-  const { report } = telemetryTo(told, "info");
+  const { report } = await telemetryTo(told, "info");
   const about = { account, externalId: "4716 1089 9971 6531" };
   const call = { ...about, method: "CreatePayment", was: "unknown" };
   const received = { durationMs: 1, requestId: "r" };
@@ -94,7 +94,7 @@ test("an external_id that may be a card number is masked in every record, and a 
 });
 
 const endpoint = "POST /api/payments/v1/new";
-const ended = { account, endpoint, durationMs: 1, http: () => ({}), traceparent: undefined };
+const ended = { account, endpoint, durationMs: 1, traceparent: undefined };
 
 /** What is logged once for each sort, and then once a minute: two sorts of each, as it is reported. */
 const repeats: [msg: string, say: (report: Report, sort: 0 | 1) => void, records: object[]][] = [
@@ -121,10 +121,10 @@ const repeats: [msg: string, say: (report: Report, sort: 0 | 1) => void, records
 ];
 
 for (const [msg, say, records] of repeats) {
-  test(`"${msg}" is logged once for each sort, and then counted once a minute`, (t) => {
+  test(`"${msg}" is logged once for each sort, and then counted once a minute`, async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const told: object[] = [];
-    const { report } = telemetryTo(told);
+    const { report } = await telemetryTo(told);
     for (const sort of [0, 1, 0, 0] as const) say(report, sort);
     const [first, second] = records.map((record) => ({ level: "warn", ...record, msg }));
     assert.deepEqual(told.splice(0), [first, second]);
@@ -134,15 +134,16 @@ for (const [msg, say, records] of repeats) {
   });
 }
 
-test("a call that the payments service answered is no failure", () => {
+test("a call that the payments service answered is no failure", async () => {
   const told: object[] = [];
-  telemetryTo(told).report("upstreamCall", { ...ended, outcome: "200", fault: undefined });
+  const { report } = await telemetryTo(told);
+  report("upstreamCall", { ...ended, outcome: "200", fault: undefined });
   assert.deepEqual(told, []);
 });
 
-test("an outage of Redis is logged with the last error of a connection, not with one of before", (t) => {
+test("an outage of Redis is logged with the last error of a connection, not with one of before", async (t) => {
   const told: { connectionError?: string }[] = [];
-  const { report } = telemetryTo(told);
+  const { report } = await telemetryTo(told);
   const away = () => report("redisAway", { reason: "", awayMs: 0, accounts: [account] });
   away();
   report("redisError", { reason: "WRONGPASS" });
@@ -158,7 +159,7 @@ test("an outage of Redis is logged with the last error of a connection, not with
 
 test("a record that cannot be read is counted each time, and its name is logged once a minute", async () => {
   const told: { record?: string }[] = [];
-  const { metrics, report } = telemetryTo(told);
+  const { metrics, report } = await telemetryTo(told);
   for (const record of ["payment:a", "payment:b", "payment:a"]) {
     report("unreadable", { account, record, error: new SyntaxError() });
   }
@@ -171,7 +172,7 @@ test("a record that cannot be read is counted each time, and its name is logged 
 });
 
 test("waits for tokens and calls that are given up are counted, as reported", async () => {
-  const { metrics, report } = telemetryTo([]);
+  const { metrics, report } = await telemetryTo([]);
   const read = async () => readScrape(await metrics.registry.metrics());
   report("breaker", { account, calls: "other", state: "open" });
   const labels = { account, priority: "read" } as const;

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { PaymentService } from "../../../src/gen/payments/v1/payment_service_pb.ts";
-import { PayoutService } from "../../../src/gen/payments/v1/payout_service_pb.ts";
 import { version } from "../../../src/version.ts";
 import { clientOf } from "../../gateway/callers.ts";
 import { ofSuite } from "../../of-suite.ts";
@@ -91,23 +90,6 @@ test("requests to the public listener are timed by route template and status", a
     });
   }
   assert.doesNotMatch(gateway.collector.raw(), /secret|PROPFIND/);
-});
-
-test("requests to the payments service are timed by URL template, with their error", async () => {
-  await assert.rejects(clientOf(PayoutService, gateway).getPayout({ externalId: "nobody" }));
-  const point = await gateway.collector.duration(
-    ({ name }) => name === "http.client.request.duration",
-  );
-  const { hostname, port } = new URL(gateway.sandboxUrl ?? "");
-  const { "http.response.status_code": status, ...others } = point.attributes;
-  assert.ok(Number(status) >= 400);
-  assert.deepEqual(others, {
-    "http.request.method": "GET",
-    "url.template": "/api/payouts/v1/info",
-    "server.address": hostname,
-    "server.port": Number(port),
-    "error.type": `${status}`,
-  });
 });
 
 test("recorded durations are sent when the gateway stops", async () => {
