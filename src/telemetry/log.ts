@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import { type Logger, type LogLevel, logLevels, type WriteRecord } from "../report.ts";
 import { loggable } from "./loggable.ts";
-import { activeIds } from "./tracing/tracing.ts";
+import { activeSpan } from "./tracing/tracing.ts";
 
 /** Receives lines. */
 interface Destination {
@@ -36,19 +36,14 @@ export function createLogger(
       if (isError && !destination) stdoutOf().flush();
     };
   };
-  return {
-    debug: writer("debug"),
-    info: writer("info"),
-    warn: writer("warn"),
-    error: writer("error"),
-    fatal: writer("fatal"),
-  };
+  const levels = ["debug", "info", "warn", "error", "fatal"] as const;
+  return Object.fromEntries(levels.map((name) => [name, writer(name)])) as unknown as Logger;
 }
 
 function lineOf(level: string, about: object, message = "an error without a word"): string {
   const shown = isPlain(about) ? about : loggable(about instanceof Error ? { err: about } : about);
   const record = typeof shown === "object" ? shown : { about: shown };
-  const ids = activeIds();
+  const ids = activeSpan.getStore()?.ids;
   const members = JSON.stringify(ids ? { ...ids, ...record } : record).slice(1, -1);
   const separator = members === "" ? "" : ",";
   return `{"level":"${level}"${isoTime()}${separator}${members},"msg":${JSON.stringify(message)}}\n`;

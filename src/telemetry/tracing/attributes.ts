@@ -66,16 +66,16 @@ const oldOfHttp = {
 
 export type Attributes = { readonly [Name in AttributeName]?: string | number | undefined };
 
-/** Names a span's attributes: the present names, and beside them the old ones of `kept`. */
-export function namedBy(kept: readonly OldNames[]): (attributes: Attributes) => Attributes {
-  const isRpcKept = kept.includes("rpc");
-  const renamed = kept.includes("http") ? Object.entries(oldOfHttp) : [];
-  return (attributes) => {
-    const named: Record<string, string | number | undefined> = { ...attributes };
-    if (!isRpcKept) for (const name of oldOfRpc) delete named[name];
-    for (const [name, old] of renamed) if (name in named) named[old] = named[name];
-    return named;
-  };
+/** Names an ended span's attributes: the present names, and beside them the old ones of `kept`. */
+export function renameAttributes(
+  attributes: Record<string, unknown>,
+  kept: readonly OldNames[],
+): void {
+  if (!kept.includes("rpc")) for (const name of oldOfRpc) delete attributes[name];
+  if (!kept.includes("http")) return;
+  for (const [name, old] of Object.entries(oldOfHttp)) {
+    if (name in attributes) attributes[old] = attributes[name];
+  }
 }
 
 /** A standard HTTP method (RFC 9110, PATCH of RFC 5789, QUERY); undefined for any other text. */

@@ -1,7 +1,6 @@
 import {
   type Context,
   ROOT_CONTEXT,
-  type Span as SdkSpan,
   SpanKind,
   SpanStatusCode,
   TraceFlags,
@@ -19,7 +18,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Report } from "../../report.ts";
-import { type Attributes, namedBy, type OldNames } from "./attributes.ts";
+import { renameAttributes } from "./attributes.ts";
 import { createOtlpExporter, shutDown } from "./otlp-exporter.ts";
 import type { TracingSettings } from "./settings.ts";
 import {
@@ -27,7 +26,6 @@ import {
   type HeaderOf,
   type RunningTracing,
   type Span,
-  type SpanIds,
   type StartOptions,
 } from "./tracing.ts";
 
@@ -41,92 +39,47 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
     spanProcessors: [createProcessor(settings, report)],
   });
   const tracer = provider.getTracer("payments-gateway");
-  const { oldNames } = settings;
-  const named = namedBy(oldNames);
-  const ways: Ways = { named, oldNames };
 
   return {
     start(name, { kind, parent, links = [], attributes = {} }) {
-      const context = contextOf(parent);
-      const span = tracer.startSpan(
-        name,
-        {
-          kind: kinds[kind],
-          attributes: named(typeof attributes === "function" ? attributes() : attributes),
-          links: links.flatMap(linksOf),
+      const above = contextOf(parent);
+      const options = {
+        kind: SpanKind[kind.toUpperCase() as Uppercase<typeof kind>],
+        attributes: typeof attributes === "function" ? attributes() : attributes,
+        links: links.flatMap(linksOf),
+      };
+      const sdk = tracer.startSpan(name, options, above);
+      const { traceId, spanId, traceFlags } = sdk.spanContext();
+      const isSampled = (traceFlags & TraceFlags.SAMPLED) !== 0;
+      const span: RecordedSpan = {
+        context: trace.setSpan(above, sdk),
+        ids: { trace_id: traceId, span_id: spanId },
+        traceparent: isSampled ? `00-${traceId}-${spanId}-01` : undefined,
+        run: (work) => activeSpan.run(span, work),
+        rename: (name, old) =>
+          void sdk.updateName(old && settings.oldNames.includes(old.of) ? old.name : name),
+        set: (attributes) => void sdk.setAttributes(attributes),
+        link: (traceparent) => void sdk.addLinks(linksOf(traceparent)),
+        fail: (type) =>
+          void sdk.setAttribute("error.type", type).setStatus({ code: SpanStatusCode.ERROR }),
+        headers() {
+          const headers: string[] = [];
+          propagator.inject(span.context, headers, {
+            set: (to, ...pair) => void to.push(...pair),
+          });
+          return headers;
         },
-        context,
-      );
-      return new RecordedSpan(span, trace.setSpan(context, span), ways);
+        end: () => sdk.isRecording() && sdk.end(),
+      };
+      return span;
     },
     shutdown: (timeoutMs) => shutDown(provider, timeoutMs),
   };
 }
 
-/** What all spans of one tracing share. */
-interface Ways {
-  readonly named: (attributes: Attributes) => Attributes;
-  readonly oldNames: readonly OldNames[];
-}
-
-class RecordedSpan implements Span {
+interface RecordedSpan extends Span {
   readonly context: Context;
-  readonly ids: SpanIds;
-  readonly #span: SdkSpan;
-  readonly #ways: Ways;
-
-  constructor(span: SdkSpan, context: Context, ways: Ways) {
-    this.#span = span;
-    this.#ways = ways;
-    this.context = context;
-    const { traceId, spanId } = span.spanContext();
-    this.ids = { trace_id: traceId, span_id: spanId };
-  }
-
-  get traceparent(): string | undefined {
-    const { traceId, spanId, traceFlags } = this.#span.spanContext();
-    return traceFlags & TraceFlags.SAMPLED ? `00-${traceId}-${spanId}-01` : undefined;
-  }
-
-  run<T>(work: () => T): T {
-    return activeSpan.run(this, work);
-  }
-
-  rename(name: string, old?: { readonly of: OldNames; readonly name: string }): void {
-    this.#span.updateName(old && this.#ways.oldNames.includes(old.of) ? old.name : name);
-  }
-
-  set(attributes: Attributes): void {
-    this.#span.setAttributes(this.#ways.named(attributes));
-  }
-
-  link(traceparent: string | undefined): void {
-    this.#span.addLinks(linksOf(traceparent));
-  }
-
-  fail(type: string): void {
-    this.#span.setAttribute("error.type", type);
-    this.#span.setStatus({ code: SpanStatusCode.ERROR });
-  }
-
-  headers(): readonly string[] {
-    const headers: string[] = [];
-    propagator.inject(this.context, headers, {
-      set: (to, ...pair) => void to.push(...pair),
-    });
-    return headers;
-  }
-
-  end(): void {
-    if (this.#span.isRecording()) this.#span.end();
-  }
 }
-
-const kinds = {
-  server: SpanKind.SERVER,
-  client: SpanKind.CLIENT,
-  internal: SpanKind.INTERNAL,
-} as const;
 
 /** No baggage: it is free text of callers, and would reach the payments service. */
 const propagator = new W3CTraceContextPropagator();
@@ -135,7 +88,7 @@ function contextOf(parent: StartOptions["parent"]): Context {
   if (parent === "root") return ROOT_CONTEXT;
   if (typeof parent === "function") return propagator.extract(ROOT_CONTEXT, parent, getter);
   const span = parent ?? activeSpan.getStore();
-  return span instanceof RecordedSpan ? span.context : ROOT_CONTEXT;
+  return (span as RecordedSpan | undefined)?.context ?? ROOT_CONTEXT;
 }
 
 const getter = {
@@ -153,7 +106,10 @@ function linksOf(traceparent: string | undefined) {
  * Exports spans in batches. A slow or unreachable collector costs no more than the queue: spans
  * that do not fit in are dropped, and no call waits for an export.
  */
-function createProcessor({ otlp, batch }: TracingSettings, report: Report): SpanProcessor {
+function createProcessor(
+  { otlp, batch, oldNames }: TracingSettings,
+  report: Report,
+): SpanProcessor {
   const exporter = createOtlpExporter(otlp, ProtobufTraceSerializer, "trace", report);
   let waiting = 0;
 
@@ -163,6 +119,7 @@ function createProcessor({ otlp, batch }: TracingSettings, report: Report): Span
         report("telemetrySent", { signal: "trace", outcome: "dropped", count: 1 });
       } else {
         waiting++;
+        renameAttributes(span.attributes, oldNames);
         // What is logged of the export has nothing to do with the span that is active now.
         activeSpan.exit(() => super.onEnd(span));
       }

@@ -30,7 +30,7 @@ export type HeaderOf = (name: string) => string | undefined;
 /** One piece of work. Nothing changes a span after `end`. */
 export interface Span {
   /** The span's ids, for log records; absent without tracing. */
-  readonly ids?: SpanIds;
+  readonly ids?: { readonly trace_id: string; readonly span_id: string };
   /** The span as a `traceparent` text; undefined when it is not sampled. */
   readonly traceparent: string | undefined;
   /** Runs `work` with this span as the active one, also in what it awaits. */
@@ -46,11 +46,6 @@ export interface Span {
   end(): void;
 }
 
-export interface SpanIds {
-  readonly trace_id: string;
-  readonly span_id: string;
-}
-
 /** Tracing that records spans until `shutdown`. */
 export interface RunningTracing extends Tracing {
   /** Exports what is recorded, within `timeoutMs`. Never rejects. */
@@ -59,11 +54,6 @@ export interface RunningTracing extends Tracing {
 
 /** The span that the current code works for. */
 export const activeSpan = new AsyncLocalStorage<Span>();
-
-/** The ids of the active span, for log records; undefined without one. */
-export function activeIds(): SpanIds | undefined {
-  return activeSpan.getStore()?.ids;
-}
 
 const noSpan: Span = {
   traceparent: undefined,

@@ -7,7 +7,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { readConfig } from "../../../src/config/config.ts";
 import { reportTo } from "../../../src/report.ts";
 import { createTracing } from "../../../src/telemetry/telemetry.ts";
-import { activeIds, type RunningTracing } from "../../../src/telemetry/tracing/tracing.ts";
+import { activeSpan, type RunningTracing } from "../../../src/telemetry/tracing/tracing.ts";
 import { version } from "../../../src/version.ts";
 import { serve } from "../../listen.ts";
 import { closing } from "../../of-suite.ts";
@@ -30,7 +30,8 @@ async function traced(env: Record<string, string>): Promise<RunningTracing & { t
     reportTo({
       telemetrySent({ outcome, count }) {
         told.push({ outcome, count });
-        if (outcome !== "dropped") assert.equal(activeIds(), undefined, "the record of an export");
+        if (outcome !== "dropped")
+          assert.equal(activeSpan.getStore(), undefined, "the record of an export");
       },
     }),
   );
@@ -123,12 +124,12 @@ test("a span continues the caller's trace and passes it on", async (t) => {
   });
   const carried = server.run(() => {
     const client = tracing.start("ask", { kind: "client" });
-    assert.equal(activeIds()?.trace_id, traceId);
+    assert.equal(activeSpan.getStore()?.ids?.trace_id, traceId);
     client.fail("timeout");
     client.end();
     return client.headers();
   });
-  assert.equal(activeIds(), undefined);
+  assert.equal(activeSpan.getStore(), undefined);
   server.end();
   server.set({ "rpc.response.status_code": "too late" });
   await tracing.shutdown(5_000);
