@@ -20,8 +20,8 @@ export interface Seal {
 
 /**
  * A seal encrypts with a key of its own, derived from the first key and a random salt that is
- * stored with each text. So the number of messages that GCM allows one key with random nonces
- * (2^32: NIST SP 800-38D, 8.3) limits each process, not everything that an account ever stores.
+ * stored with each text. So its nonces only have to differ from each other: they count (NIST SP
+ * 800-38D, 8.2.1).
  *
  * @param keys 32 bytes each: the first one encrypts, all of them decrypt
  */
@@ -29,7 +29,8 @@ export function createSeal(keys: readonly Buffer[]): Seal {
   const ownSalt = randomBytes(saltBytes);
   const [ownKey] = saltedKeys(keys, ownSalt);
   if (!ownKey) throw new Error("a seal needs a key");
-  const nonces = randomChunks(nonceBytes);
+  const nonce = Buffer.alloc(nonceBytes);
+  let count = 0;
   /** Derived keys by the salt of the seal that encrypted, this one or another process's. */
   const salted = new Map<string, readonly KeyObject[]>();
 
@@ -47,7 +48,7 @@ export function createSeal(keys: readonly Buffer[]): Seal {
 
   return {
     close(text, context) {
-      const nonce = nonces();
+      nonce.writeUIntBE(++count, nonceBytes - 6, 6);
       const cipher = createCipheriv(algorithm, ownKey, nonce).setAAD(bytesOf(context));
       const closed = cipher.update(text);
       return joined([ownSalt, nonce, closed, cipher.final(), cipher.getAuthTag()]);
@@ -98,20 +99,6 @@ function saltedKeys(keys: readonly Buffer[], salt: Uint8Array): KeyObject[] {
   return keys.map((key) =>
     createSecretKey(Buffer.from(hkdfSync("sha256", key, salt, "sealed with one salt", 32))),
   );
-}
-
-/** Draws random bytes in large blocks: to draw a few at a time takes longer than to seal. */
-function randomChunks(size: number): () => Uint8Array {
-  let pool = Buffer.alloc(0);
-  let at = 0;
-  return () => {
-    if (at === pool.length) {
-      pool = randomBytes(size * 256);
-      at = 0;
-    }
-    at += size;
-    return pool.subarray(at - size, at);
-  };
 }
 
 function bytesOf(context: string | Uint8Array): Uint8Array {
