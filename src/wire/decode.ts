@@ -4,7 +4,7 @@ import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedText } from "../model/unrecognized.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { parseWithNumberTexts, plainDecimal, soleNumber } from "./number.ts";
-import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
+import { type WireField, type WireKind, wireFields, wireTexts } from "./plan.ts";
 import { readInstant } from "./time.ts";
 
 /** Something in the JSON that could not be read as it is. */
@@ -166,22 +166,21 @@ const planOf = oncePer((desc: DescMessage): Plan => {
   };
 });
 
-function plannedField({ field, member, type, ...text }: WireField): PlannedField {
-  const { maskFromDigits: digits = Number.POSITIVE_INFINITY, isFreeText } = text;
+function plannedField(given: WireField): PlannedField {
+  const { field, member, kind, isFreeText, maskFromDigits = Number.POSITIVE_INFINITY } = given;
   const { oneof, localName } = field;
   const isList = field.fieldKind === "list";
-  const masked = text.maskFromDigits === undefined ? reader(type) : maskedReader(digits);
-  const read = isFreeText ? freeReader(masked) : masked;
+  const read = reader(given);
   return {
     member,
     property: oneof?.localName ?? localName,
     oneofCase: oneof && localName,
-    asItIsTo: !isList && !isFreeText && textKinds.has(type.kind) ? digits - 1 : -1,
+    asItIsTo: !isList && !isFreeText && textKinds.has(kind) ? maskFromDigits - 1 : -1,
     read: isList ? listReader(read) : read,
   };
 }
 
-const textKinds: ReadonlySet<WireType["kind"]> = new Set(["string", "number"]);
+const textKinds: ReadonlySet<WireKind> = new Set(["string", "number"]);
 
 /**
  * Makes a message of the shape that protobuf-es's `create` gives it for proto3: a plain object with
@@ -215,9 +214,12 @@ function messageOf(
   return message;
 }
 
-function reader(type: WireType): Read {
-  switch (type.kind) {
+function reader({ field, kind, maskFromDigits, isFreeText }: WireField): Read {
+  switch (kind) {
     case "string":
+      return maskFromDigits === undefined && !isFreeText
+        ? readText
+        : shownReader(maskFromDigits, isFreeText);
     case "number":
       return readText;
     case "bool":
@@ -229,9 +231,9 @@ function reader(type: WireType): Read {
     case "instant":
       return readTimestamp;
     case "enum":
-      return enumReader(type.desc);
+      return enumReader(field.enum as DescEnum);
     case "message":
-      return messageReader(type.desc);
+      return messageReader(field.message as DescMessage);
   }
 }
 
@@ -242,18 +244,13 @@ const readText: Read = (value, walk, parent, key) => {
 };
 
 /** Reads a text in which card numbers are masked. A phone number has its plus sign and stays. */
-function maskedReader(minDigits: number): Read {
+function shownReader(minDigits = Number.POSITIVE_INFINITY, isFreeText: boolean): Read {
   return (value, walk, parent, key) => {
-    const text = readText(value, walk, parent, key) as string | undefined;
-    if (text === undefined || text.length < minDigits || phoneNumber.test(text)) return text;
-    return maskCardNumbers(text, minDigits);
-  };
-}
-
-function freeReader(read: Read): Read {
-  return (value, walk, parent, key) => {
-    const text = read(value, walk, parent, key) as string | undefined;
-    return text && walk.hideSecrets ? walk.hideSecrets(text) : text;
+    let text = readText(value, walk, parent, key) as string | undefined;
+    if (!text) return text;
+    if (text.length >= minDigits && !phoneNumber.test(text))
+      text = maskCardNumbers(text, minDigits);
+    return isFreeText && walk.hideSecrets ? walk.hideSecrets(text) : text;
   };
 }
 

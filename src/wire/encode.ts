@@ -1,10 +1,10 @@
-import type { DescMessage } from "@bufbuild/protobuf";
+import type { DescEnum, DescMessage } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { oncePer } from "../collections/once-per.ts";
 import { writeInstant } from "../model/instant.ts";
 import { boolWriter, messageWriter, textWriter, type Write } from "../model/message-writer.ts";
 import { jsonNumber } from "./number.ts";
-import { type WireType, wireFields, wireTexts } from "./plan.ts";
+import { type WireField, wireFields, wireTexts } from "./plan.ts";
 
 /**
  * Compiles the writer of a message's JSON text. An enum's unspecified value is not written.
@@ -12,15 +12,15 @@ import { type WireType, wireFields, wireTexts } from "./plan.ts";
  */
 export const writerOf = oncePer((desc: DescMessage) =>
   messageWriter(desc, () =>
-    wireFields(desc).map(({ field, member: name, type }) => {
-      const write = writer(type, `${desc.typeName}.${name}`);
-      return { field, name, write };
+    wireFields(desc).map((planned) => {
+      const { field, member: name } = planned;
+      return { field, name, write: writer(planned, `${desc.typeName}.${name}`) };
     }),
   ),
 );
 
-function writer(type: WireType, name: string): Write {
-  switch (type.kind) {
+function writer({ field, kind }: WireField, name: string): Write {
+  switch (kind) {
     case "string":
       return textWriter;
     case "number":
@@ -38,11 +38,12 @@ function writer(type: WireType, name: string): Write {
       };
     case "enum": {
       const texts = new Map<unknown, string | undefined>([[0, undefined]]);
-      for (const { number, text } of wireTexts(type.desc)) texts.set(number, JSON.stringify(text));
+      for (const { number, text } of wireTexts(field.enum as DescEnum))
+        texts.set(number, JSON.stringify(text));
       return (value) => (texts.has(value) ? texts.get(value) : refuse(name, "a known value"));
     }
     case "message":
-      return writerOf(type.desc);
+      return writerOf(field.message as DescMessage);
   }
 }
 

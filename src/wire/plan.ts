@@ -9,16 +9,10 @@ import {
 import { wire, wire_value } from "../gen/payments/v1/options_pb.ts";
 import { isSecret } from "../secrets/secret-fields.ts";
 
-/** What a JSON member holds. */
-export type WireType =
-  | { readonly kind: "string" }
-  | { readonly kind: "number" } // a decimal text in the message, a JSON number on the wire
-  | { readonly kind: "bool" }
-  | { readonly kind: "int32" }
-  | { readonly kind: "int64" }
-  | { readonly kind: "enum"; readonly desc: DescEnum }
-  | { readonly kind: "instant" }
-  | { readonly kind: "message"; readonly desc: DescMessage };
+/** What a JSON member holds. `number`: a decimal text in the message, a JSON number on the wire. */
+export type WireKind =
+  | ("string" | "number" | "bool" | "int32" | "int64")
+  | ("enum" | "instant" | "message");
 
 /** One field of a message as the REST interface has it. */
 export interface WireField {
@@ -26,7 +20,7 @@ export interface WireField {
   /** Name of the JSON member. */
   readonly member: string;
   /** What it holds; of a list, each element. */
-  readonly type: WireType;
+  readonly kind: WireKind;
   /**
    * Digits of the shortest number that is masked as a card's in this text: 12 in a free text, else
    * 13, since phone numbers and IP addresses have 12. Undefined for what is read exactly, and for
@@ -60,35 +54,30 @@ export function wireTexts(desc: DescEnum): Array<{ number: number; text: string 
 
 function wireField(field: DescField): WireField {
   const { number, name, freeText, exact } = getOption(field, wire);
-  const type = wireType(field, number);
+  const kind = wireKind(field, number);
   return {
     field,
     member: name || field.name,
-    type,
-    maskFromDigits:
-      type.kind !== "string" || exact || isSecret(field) ? undefined : freeText ? 12 : 13,
+    kind,
+    maskFromDigits: kind !== "string" || exact || isSecret(field) ? undefined : freeText ? 12 : 13,
     isFreeText: freeText,
   };
 }
 
-function wireType(field: DescField, number: boolean): WireType {
-  if (field.message) {
-    const desc = field.message;
-    return desc.typeName === "google.protobuf.Timestamp"
-      ? { kind: "instant" }
-      : { kind: "message", desc };
-  }
-  if (field.enum) return { kind: "enum", desc: field.enum };
+function wireKind(field: DescField, number: boolean): WireKind {
+  if (field.message?.typeName === "google.protobuf.Timestamp") return "instant";
+  if (field.message) return "message";
+  if (field.enum) return "enum";
   if (field.fieldKind !== "map") {
     switch (field.scalar) {
       case ScalarType.STRING:
-        return { kind: number ? "number" : "string" };
+        return number ? "number" : "string";
       case ScalarType.BOOL:
-        return { kind: "bool" };
+        return "bool";
       case ScalarType.INT32:
-        return { kind: "int32" };
+        return "int32";
       case ScalarType.INT64:
-        return { kind: "int64" };
+        return "int64";
     }
   }
   throw new TypeError(`${field.parent.typeName}.${field.name} is of a type that the wire lacks`);
