@@ -9,7 +9,7 @@ import { createBreaker } from "./breaker.ts";
 import { calls, type RestCall } from "./calls.ts";
 import { createConnections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
-import { type ExchangeFailure, exchange, type HttpHead, type HttpResponse } from "./exchange.ts";
+import { type ExchangeFailure, exchange, type HttpResponse } from "./exchange.ts";
 import { customerHeaders, merchantHeaders, rateLimitHeaders } from "./headers.ts";
 import { type Failure, failureOf, unavailable, unavailableRetryMs } from "./outcome.ts";
 import { type ParsedResponse, parseResponse } from "./parse-response.ts";
@@ -18,17 +18,15 @@ import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 /** Creates the client of the payments service for one account. It does not close the bucket. */
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { account, bucket, timeoutMs, report = noReport, tracing = noTracing } = options;
+  const { budget, payoutEnds, random = Math.random } = options;
   const { name } = account;
-  const { random = Math.random } = options;
-  const { origin } = new URL(account.url);
+  const { origin, pathname, hostname, port, protocol } = new URL(account.url);
   const { connections = createConnections({ origin, timeoutMs }) } = options;
   const breakerOf = (calls: "money" | "other") =>
     createBreaker((state) => report("breaker", { account: name, calls, state }));
   // Failing reads never block a payment.
   const breakers = { money: breakerOf("money"), other: breakerOf("other") };
-  const { budget, payoutEnds } = options;
   const count = budget && ((onDrop: () => void) => budget.open(connections, onDrop));
-  const { pathname, hostname, port, protocol } = new URL(account.url);
   const basePath = pathname.replace(/(?<!\/)\/+$/, "");
   const server = {
     "server.address": hostname,
@@ -152,13 +150,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       headers: [...headers, ...customer, ...span.headers()],
       body: call.body ?? null,
     };
-    const limits = {
+    const exchanged = exchange(connections, request, {
       ...{ signal, timeoutMs, onSent },
       // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
       count: money ? undefined : count,
       finishOnceSent: money !== undefined,
-    };
-    const exchanged = exchange(connections, request, limits);
+    });
     const member = underWay.add(exchanged);
     const answer = await exchanged;
     member.leave();
@@ -181,11 +178,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
             onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),
           });
     const failure = outcome.kind === "error" ? outcome : undefined;
-    if (failure?.mixedUp) {
-      connections.onMixUp();
-      report("mixUp", { account: name, endpoint });
-    }
-
     const { sent, head, status } =
       "failure" in answer
         ? { ...answer, status: undefined }
@@ -194,8 +186,15 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     // While calls that move money can be sent, they are sent: one that succeeds is worth more than
     // one that is spared. Refused is only what would fail after its wait for a connection.
     judge(money && sent && verdict !== "nothing" ? "answered" : verdict);
-    if (sent) settle(permit, failure?.mixedUp ? undefined : head, failure?.rateLimited);
-    else permit.release();
+    // The headers of an answer to another request say nothing of this one either.
+    const rates = head && !failure?.mixedUp ? rateLimitHeaders(head) : {};
+    if (!sent) permit.release();
+    else if (failure?.rateLimited) permit.rejected(rates);
+    else permit.observe(rates);
+    if (failure?.mixedUp) {
+      connections.onMixUp();
+      report("mixUp", { account: name, endpoint });
+    }
 
     report("upstreamCall", {
       ...{ account: name, endpoint, outcome: `${status ?? failure?.error.code}` },
@@ -258,11 +257,4 @@ function errorTypeOf(answer: HttpResponse | ExchangeFailure, failure: Failure | 
 
 function refusedByBreaker(): GatewayError {
   return unavailable("the payments service keeps failing: the call was not sent", undefined);
-}
-
-/** Settles the permit of a request that was sent, by the head of its own answer if there is one. */
-function settle(permit: Permit, head: HttpHead | undefined, rateLimited = false): void {
-  const headers = head ? rateLimitHeaders(head) : {};
-  if (rateLimited) permit.rejected(headers);
-  else permit.observe(headers);
 }

@@ -44,12 +44,8 @@ const minLength = 3;
 function hide(text: string, secret: string): string {
   if (secret.length > 4) return text.replaceAll(secret, redacted);
   return text.replaceAll(secret, (found, at: number) =>
-    isDigit(text[at - 1]) || isDigit(text[at + secret.length]) ? found : redacted,
+    /\d/.test(`${text[at - 1]} ${text[at + secret.length]}`) ? found : redacted,
   );
 }
 
 const redacted = "[redacted]";
-
-function isDigit(character: string | undefined): boolean {
-  return character !== undefined && character >= "0" && character <= "9";
-}

@@ -158,9 +158,8 @@ export function saysAlreadyPaid({ code }: Pick<UpstreamError, "code">): boolean 
 }
 
 /** Whether an Error object says that the service tried the payment and it failed. */
-export function saysDeclined({ code, type, httpStatus }: UpstreamError): boolean {
-  const answer = { code, type, httpStatus, asCustomer: false, movesMoney: true };
-  return readError(answer).retry === "otherCard";
+export function saysDeclined(error: UpstreamError): boolean {
+  return readError({ ...error, asCustomer: false, movesMoney: true }).retry === "otherCard";
 }
 
 /** Whether an Error object says that the service knows no such payment or payout. */
@@ -178,12 +177,10 @@ export function readingOf(code: string): Reading | undefined {
   return byCode.get(code);
 }
 
-/** The parts of an error answer that decide what it means. */
-export interface ErrorAnswer {
-  readonly httpStatus: number;
-  /** Of the Error object, where there was one. */
-  readonly code?: string | undefined;
-  readonly type?: ErrorType;
+/** What decides the meaning of an error answer: its status, its Error object if it has one, and the call. */
+export interface ErrorAnswer
+  extends Pick<UpstreamError, "httpStatus">,
+    Partial<Pick<UpstreamError, "code" | "type">> {
   /** The request carried a customer's own credentials (X-CUSTOMER-AUTH or X-CUSTOMER-RID). */
   readonly asCustomer: boolean;
   readonly movesMoney: boolean;
@@ -198,7 +195,7 @@ export function readError(answer: ErrorAnswer): Reading {
   if (isRateLimit(httpStatus, code)) return tooMany;
   if (httpStatus >= 500) return failed;
   const asCustomer = answer.asCustomer || type === ErrorType.CUSTOMER_ERROR;
-  const known = code === undefined ? undefined : byCode.get(code);
+  const known = byCode.get(code ?? "");
   if (httpStatus === 401 && (known === undefined || known === notAllowed)) {
     return asCustomer ? customerToken : credentials;
   }

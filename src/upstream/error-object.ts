@@ -1,51 +1,40 @@
-import { create } from "@bufbuild/protobuf";
 import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { wireFields } from "../wire/plan.ts";
-import { type DecodeOptions, decode, type WireFault } from "../wire/wire.ts";
+import { type DecodeOptions, decode } from "../wire/wire.ts";
 import { readingOf } from "./error-codes.ts";
 
 /**
  * Reads a body as an Error object; undefined if it has no code, message, type or error id, or only
- * empty ones. Of the faults, only a type that is not known is reported.
+ * empty ones.
  */
 export function readErrorObject(
   text: string,
-  { onFault, hideSecrets }: DecodeOptions = {},
+  { hideSecrets }: Pick<DecodeOptions, "hideSecrets">,
 ): UpstreamError | undefined {
-  let error: UpstreamError;
-  const unrecognized: WireFault[] = [];
   try {
-    error = decode(UpstreamErrorSchema, text, {
-      hideSecrets,
-      onFault: (fault) => void (fault.kind === "unrecognized" && unrecognized.push(fault)),
-    });
+    const error = decode(UpstreamErrorSchema, text, { hideSecrets });
+    const { code, message, type, errorId } = error;
+    return code || message || errorId || type !== UNSPECIFIED ? error : undefined;
   } catch {
     return undefined;
   }
-  const { code, message, type, errorId } = error;
-  const empty = !code && !message && !errorId && type === UNSPECIFIED;
-  if (empty) return undefined;
-  for (const fault of unrecognized) onFault?.(fault);
-  return error;
 }
 
 /**
- * Whether a body is an Error object even in a 2xx answer: other answers may have a `message` or a
- * `type` too, but no `code` and no error type.
+ * Whether a 2xx answer is meant as an error. Other answers may have a `message` or a `type` too, but
+ * not two of words, code and error type. Among fields of a result it must also have an error type, or
+ * a code that the spec lists and that does not itself say that the call may have gone well.
  */
-export function isUnmistakable({ code, message, type, errorId }: UpstreamError): boolean {
-  const more = message !== undefined || errorId !== undefined;
-  return code ? more || type !== UNSPECIFIED : more && type !== UNSPECIFIED;
-}
-
-/**
- * Whether an Error object is one even among fields of a result: it has an error type, or a code that
- * the spec lists and that does not itself say that the call may have gone well.
- */
-export function isOfSpec({ code, type }: UpstreamError): boolean {
+export function isMeantAsError(
+  { code, message, type, errorId }: UpstreamError,
+  amongFields: boolean,
+): boolean {
+  const hasType = type !== UNSPECIFIED;
+  const hasWords = message !== undefined || errorId !== undefined;
+  if ([code, hasType, hasWords].filter(Boolean).length < 2) return false;
   const reading = readingOf(code ?? "");
-  return type !== UNSPECIFIED || (reading !== undefined && reading.retry !== "lookUp");
+  return !amongFields || hasType || (reading !== undefined && reading.retry !== "lookUp");
 }
 
 /** The properties of an Error object; other answers may have some of them too. */
@@ -54,8 +43,7 @@ export const sharedWithErrors: ReadonlySet<string> = new Set(
 );
 
 /** The Error object of Too Many Requests, with the spec's defaults for missing properties. */
-export function rateLimitError(given: UpstreamError | undefined): UpstreamError {
-  const error = given ?? create(UpstreamErrorSchema);
+export function rateLimitError(error: UpstreamError): UpstreamError {
   return {
     ...error,
     code: error.code || "too_many_requests",
@@ -70,10 +58,9 @@ export function rateLimitError(given: UpstreamError | undefined): UpstreamError 
  */
 export function cleanError(
   error: UpstreamError,
-  httpStatus: number,
   hideSecrets: (text: string) => string,
 ): UpstreamError {
-  const clean: UpstreamError = { ...error, httpStatus };
+  const clean: UpstreamError = { ...error };
   for (const name of ["code", "message", "param", "paymentId", "errorId"] as const) {
     const text = error[name];
     if (text === undefined) continue;

@@ -67,19 +67,11 @@ export function failureOf(
 }
 
 export function verdictOf({ failure, cause }: ExchangeFailure, lastedMs: number): Verdict {
-  switch (failure) {
-    case "kept":
-      return "nothing";
-    case "caller":
-      // A caller with a short deadline must not open the breaker for others.
-      return lastedMs >= slowMs ? "timeout" : "nothing";
-    case "timeout":
-      return "timeout";
-    case "tooLarge":
-      return "answered";
-    case "connection":
-      return timeouts.has((cause as NodeJS.ErrnoException)?.code) ? "timeout" : "failed";
-  }
+  // A caller with a short deadline must not open the breaker for others.
+  if (failure === "caller" && lastedMs >= slowMs) return "timeout";
+  const { code } = (cause ?? {}) as NodeJS.ErrnoException;
+  if (failure === "connection" && timeouts.has(code)) return "timeout";
+  return endings[failure].verdict;
 }
 
 const timeouts: ReadonlySet<unknown> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);
@@ -95,14 +87,14 @@ function errorOf({ failure, sent, cause }: ExchangeFailure, money?: Money): Gate
     return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);
   }
   if (!sent) return unavailable("the payments service cannot be reached", cause);
-  return unavailable(`the call to the payments service failed: ${faults[failure]}`, cause);
+  return unavailable(`the call to the payments service failed: ${endings[failure].fault}`, cause);
 }
 
 function faultOf({ failure, cause }: ExchangeFailure): string {
-  if (failure !== "connection" || !(cause instanceof Error)) return faults[failure];
+  if (failure !== "connection" || !(cause instanceof Error)) return endings[failure].fault;
   const code = systemCode(cause);
   if (isRefusedAnswer(cause, code)) return "the answer breaks the rules of HTTP/1.1";
-  return code === undefined ? faults[failure] : reasonOf(code);
+  return code === undefined ? endings[failure].fault : reasonOf(code);
 }
 
 /** Whether undici itself closed the connection, on a 100 Continue that nobody asked for, say. */
@@ -111,10 +103,10 @@ function isRefusedAnswer({ name, message }: Error, code: string | undefined): bo
   return message === "bad response" || message === "bad upgrade";
 }
 
-const faults: Readonly<Record<FailureKind, string>> = {
-  caller: "no answer before the caller's deadline",
-  connection: "the connection was lost",
-  kept: "the request was not let out",
-  timeout: "no answer in time",
-  tooLarge: "the answer was too long",
-};
+const endings = {
+  caller: { verdict: "nothing", fault: "no answer before the caller's deadline" },
+  connection: { verdict: "failed", fault: "the connection was lost" },
+  kept: { verdict: "nothing", fault: "the request was not let out" },
+  timeout: { verdict: "timeout", fault: "no answer in time" },
+  tooLarge: { verdict: "answered", fault: "the answer was too long" },
+} as const satisfies Readonly<Record<FailureKind, { verdict: Verdict; fault: string }>>;

@@ -6,8 +6,7 @@ import type { AnswerReader } from "./calls.ts";
 import { isRateLimit, readError, saysDone } from "./error-codes.ts";
 import {
   cleanError,
-  isOfSpec,
-  isUnmistakable,
+  isMeantAsError,
   rateLimitError,
   readErrorObject,
   sharedWithErrors,
@@ -87,8 +86,7 @@ function parseSuccess<Result>(
   // The data of a payment says more than an Error object's words around it.
   const mayBeError = !call.isResult?.(result) && membersOfError.test(answer.text);
   const object = mayBeError ? readErrorObject(answer.text, given) : undefined;
-  const meantAsError =
-    object !== undefined && isUnmistakable(object) && (blank || isOfSpec(object));
+  const meantAsError = object !== undefined && isMeantAsError(object, !blank);
   if (!meantAsError) for (const fault of faults) given.onFault(fault);
   const read = unlessMixedUp(result, answer, call, given);
   if (read.kind === "error") return read;
@@ -142,36 +140,33 @@ function resultInRefusal<Result>(
 function refusal(
   answer: HttpResponse,
   object: UpstreamError | undefined,
-  { money, asCustomer, hideSecrets }: Circumstances,
+  { money, asCustomer, hideSecrets, onFault }: Circumstances,
 ): Failure {
   const { status } = answer;
   const rateLimited = isRateLimit(status, object?.code);
-  const reported = rateLimited ? rateLimitError(object) : object;
-  const upstream = reported && cleanError(reported, status, hideSecrets);
-  const reading = readError({
-    httpStatus: status,
-    code: reported?.code,
-    ...(reported && { type: reported.type }),
-    asCustomer,
-    movesMoney: money !== undefined,
-  });
+  const given = object ?? create(UpstreamErrorSchema);
+  for (const { field: path, value } of given.unrecognized) {
+    onFault({ path, kind: "unrecognized", value });
+  }
+  const told = { ...(rateLimited ? rateLimitError(given) : given), httpStatus: status };
+  const upstream = cleanError(told, hideSecrets);
+  const reading = readError({ ...told, asCustomer, movesMoney: money !== undefined });
   const failed = status >= 500;
   const how = {
     kind: "error",
     // An error code is the service's own word on one call, whatever the status: the service is up.
-    verdict: failed && !upstream?.code ? "failed" : "answered",
+    verdict: failed && !upstream.code ? "failed" : "answered",
     fault: failed ? `HTTP ${status}` : undefined,
     rateLimited,
   } as const;
   // A 5xx without an Error object most likely comes from a proxy, not from the service.
-  const detail = upstream ?? (status < 500 ? bareStatus(status) : undefined);
-  if (money && (reading.leavesOpen || !isRejection(status, object))) {
-    const error = outcomeUnknown(money.externalId, detail && { upstream: detail });
-    return { ...how, error };
+  const said = object || !failed ? { upstream } : {};
+  if (money && (reading.leavesOpen || !isRejection(upstream))) {
+    return { ...how, error: outcomeUnknown(money.externalId, said) };
   }
-  const error = new GatewayError(reading.code, textOf(upstream, status), {
-    ...reasonOf(upstream, status),
-    ...(detail && { upstream: detail }),
+  const error = new GatewayError(reading.code, textOf(upstream), {
+    ...reasonOf(upstream),
+    ...said,
     ...(reading.notAttempted && { notAttempted: true }),
     ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
     ...(reading.retry === "yes" && { retryAfterMs: pauseMs(answer) ?? unavailableRetryMs }),
@@ -186,27 +181,20 @@ function refusal(
  * object, or the status (401, 429) is decided before the call is looked at. Any other bare status
  * may come from a proxy, after the service has seen the call.
  */
-function isRejection(status: number, object: UpstreamError | undefined): boolean {
-  if (status === 401 || status === 429) return true;
-  return object !== undefined && (!!object.code || object.type !== ErrorType.UNSPECIFIED);
+function isRejection({ httpStatus, code, type }: UpstreamError): boolean {
+  return httpStatus === 401 || httpStatus === 429 || !!code || type !== ErrorType.UNSPECIFIED;
 }
 
-function bareStatus(httpStatus: number): UpstreamError {
-  return create(UpstreamErrorSchema, { httpStatus });
-}
-
-function textOf(upstream: UpstreamError | undefined, status: number): string {
-  const texts = [upstream?.code, upstream?.message].filter(Boolean);
-  return texts.length > 0
-    ? texts.join(": ")
-    : `the payments service answered with HTTP status ${status}`;
+function textOf({ code, message, httpStatus }: UpstreamError): string {
+  const text = [code, message].filter(Boolean).join(": ");
+  return text || `the payments service answered with HTTP status ${httpStatus}`;
 }
 
 /** The gateway's reason; none for an error whose code says why. */
-function reasonOf(upstream: UpstreamError | undefined, status: number): { reason?: string } {
-  if (upstream?.code === "too_many_requests") return { reason: "RATE_LIMITED" };
-  if (upstream?.code) return {};
-  return { reason: status >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${status}` };
+function reasonOf({ code, httpStatus }: UpstreamError): { reason?: string } {
+  if (code === "too_many_requests") return { reason: "RATE_LIMITED" };
+  if (code) return {};
+  return { reason: httpStatus >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${httpStatus}` };
 }
 
 function notUnderstood(
