@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ApiError } from "./api/api-error.ts";
-import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts";
+import { errorResponse, type HttpResponse, receiveBody, send } from "./api/http.ts";
 import type { Emulator } from "./emulator.ts";
 import { openSavedState, SavedStateError } from "./ledger/saved-state.ts";
 import { type SandboxOptions, settingsOf } from "./options.ts";
@@ -56,7 +56,7 @@ export async function startSandbox(options: SandboxOptions) {
     const run = runOf(request, path);
     const { journal, schedule, rateLimit, findRoute } = run ?? runs.main;
     const match = findRoute(request.method ?? "", path);
-    const body = await readBody(request);
+    const body = await receiveBody(request);
     const query = target?.searchParams ?? new URLSearchParams();
     let answer: HttpResponse;
     try {

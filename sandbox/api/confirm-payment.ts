@@ -1,10 +1,11 @@
+import * as z from "zod";
 import { attemptsOf, hasLive, succeeded } from "../ledger/ledger.ts";
 import { compare } from "../ledger/money.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor, success } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import { httpUrl } from "./fields.ts";
-import { fieldsOf, type Route } from "./http.ts";
+import { amount, currency, filled, httpUrl, readBody, texts } from "./fields.ts";
+import type { Route } from "./http.ts";
 import type { Parts } from "./parts.ts";
 
 /**
@@ -17,19 +18,12 @@ export function createConfirmPaymentRoute({ ledger, charge }: Parts): Route {
     method: "POST",
     path: "/api/payments/v1/confirm",
     handle(request) {
-      const body = fieldsOf(request);
-      const externalId = body.requiredText("external_id");
-      const amount = body.amount("amount");
-      const currency = body.has("currency") ? body.requiredCurrency("currency") : undefined;
-      const given = {
-        callbackUrl: body.text("callback_url", httpUrl),
-        payload: body.text("payload"),
-      };
-      const payment = heldPayment(attemptsOf(ledger, externalId));
+      const { external_id, amount, currency, ...given } = readBody(confirmBody, request.body);
+      const payment = heldPayment(attemptsOf(ledger, external_id));
       checkAgainst(payment, amount, currency);
       const scenario = amount === undefined ? success : scenarioFor(amount);
       return charge.operate(payment, {
-        ...given,
+        ...{ payload: given.payload, callbackUrl: given.callback_url },
         kind: "confirm",
         amount: amount ?? payment.amount,
         scenario,
@@ -37,6 +31,14 @@ export function createConfirmPaymentRoute({ ledger, charge }: Parts): Route {
     },
   };
 }
+
+const confirmBody = z.object({
+  external_id: filled,
+  amount: amount.optional(),
+  currency: currency.optional(),
+  callback_url: httpUrl.optional(),
+  ...texts("payload"),
+});
 
 function heldPayment(attempts: readonly PaymentRecord[]): PaymentRecord {
   const payment = attempts.find(succeeded);

@@ -1,10 +1,12 @@
+import * as z from "zod";
 import { hasLive, isOpen, succeeded } from "../ledger/ledger.ts";
 import { ledgerView } from "../ledger/ledger-view.ts";
 import { add, compare, subtract } from "../ledger/money.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor, success } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import { fieldsOf, json, type Route, type SandboxRequest } from "./http.ts";
+import { amountOrText, readBody } from "./fields.ts";
+import { json, type Route, type SandboxRequest } from "./http.ts";
 import type { Parts } from "./parts.ts";
 import { paymentBody } from "./payment-view.ts";
 
@@ -25,7 +27,7 @@ export function createControlRoutes({ ledger, flow, charge, baseUrl }: Parts): R
       path: "/sandbox/payments/{payment_id}/refund",
       handle(request) {
         const payment = paymentOf(request);
-        const given = request.body ? fieldsOf(request).amountOrText("amount") : undefined;
+        const { amount: given } = request.body ? readBody(refundBody, request.body) : {};
         const amount = refundable(payment, given);
         const scenario = given === undefined ? success : scenarioFor(amount);
         return charge.operate(payment, { kind: "refund", amount, scenario });
@@ -48,7 +50,7 @@ export function createControlRoutes({ ledger, flow, charge, baseUrl }: Parts): R
       method: "POST",
       path: "/sandbox/payments/{payment_id}/settle",
       handle(request) {
-        const status = fieldsOf(request).requiredChoice("status", ["success", "failure"]);
+        const { status } = readBody(settleBody, request.body);
         const payment = paymentOf(request);
         const pending = payment.operations.find(isOpen);
         if (!pending) {
@@ -65,6 +67,9 @@ export function createControlRoutes({ ledger, flow, charge, baseUrl }: Parts): R
     },
   ];
 }
+
+const refundBody = z.object({ amount: amountOrText.optional() });
+const settleBody = z.object({ status: z.enum(["success", "failure"]) });
 
 /** The amount to refund: the given one, or all that is not refunded yet. @throws ApiError */
 function refundable(payment: PaymentRecord, given: string | undefined): string {

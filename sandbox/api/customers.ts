@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { ApiError, invalid } from "./api-error.ts";
-import { uuid } from "./fields.ts";
+import { isUuid } from "./fields.ts";
 import type { SandboxRequest } from "./http.ts";
 
 /** The customer of a call. */
@@ -29,7 +29,7 @@ export function subscriptionCustomer({
 }: SandboxRequest): CustomerIdentity | undefined {
   const rid = headers["x-customer-rid"];
   if (typeof rid === "string") {
-    if (!uuid.test(rid)) throw invalid("X-CUSTOMER-RID", "must be a uuid");
+    if (!isUuid.test(rid)) throw invalid("X-CUSTOMER-RID", "must be a uuid");
     return { by: "rid", rid: rid.toLowerCase() };
   }
   const identity = customerOfToken(headers);

@@ -4,8 +4,6 @@ import { create, type DescMessage, type MessageInitShape } from "@bufbuild/proto
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { encode } from "../../src/wire/wire.ts";
 import { ApiError, invalid } from "./api-error.ts";
-import { Fields } from "./fields.ts";
-import { parseJson } from "./json.ts";
 
 /** A request as routes receive it. */
 export interface SandboxRequest {
@@ -56,25 +54,13 @@ export function errorResponse(error: ApiError): HttpResponse {
   );
 }
 
-/** The members of a request's JSON body. @throws ApiError */
-export function fieldsOf(request: SandboxRequest): Fields {
-  let body: ReturnType<typeof parseJson>;
-  try {
-    body = parseJson(request.body);
-  } catch {
-    // The parser's message quotes the body, which may hold card data.
-    throw invalid("body", "must be JSON");
-  }
-  return new Fields(body);
-}
-
 const maxBodyBytes = 1024 * 1024;
 
 /**
  * Reads a body of at most 1 MiB of UTF-8; returns an ApiError if it is longer or not UTF-8. The
  * server reads it even if the response does not need it, so that the connection can be reused.
  */
-export async function readBody(request: IncomingMessage): Promise<string | ApiError> {
+export async function receiveBody(request: IncomingMessage): Promise<string | ApiError> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {

@@ -3,10 +3,11 @@ import { primaryOperation, refuseIfPaid } from "../ledger/ledger.ts";
 import { newPayment, type PaymentInput } from "../ledger/new-records.ts";
 import { type Scenario, scenarioFor, success } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
+import { readBody } from "./fields.ts";
+import { type HttpResponse, json, type Route } from "./http.ts";
 import type { Parts } from "./parts.ts";
 import type { CardDetails } from "./payment-method-request.ts";
-import { type NewPayment, readNewPayment } from "./payment-request.ts";
+import { type NewPayment, newPaymentBody } from "./payment-request.ts";
 import { paymentBody } from "./payment-view.ts";
 
 /** POST payments/v1/new, in its three modes. */
@@ -52,7 +53,7 @@ export function createNewPaymentRoute(parts: Parts): Route {
     method: "POST",
     path: "/api/payments/v1/new",
     handle(httpRequest) {
-      const request = readNewPayment(fieldsOf(httpRequest));
+      const request = readBody(newPaymentBody, httpRequest.body);
       if (request.saveToWallet) requireCustomerId(request);
       refuseIfPaid(ledger, request.externalId);
       return request.mode === "direct" ? payDirectly(request) : openCheckout(request);

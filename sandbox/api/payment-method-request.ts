@@ -1,6 +1,7 @@
-import { checkCardNumber, cvv } from "../ledger/cards.ts";
+import * as z from "zod";
+import { cvv } from "../ledger/cards.ts";
 import type { MethodType } from "../ledger/records.ts";
-import { type Fields, uuid } from "./fields.ts";
+import { cardNumber, filled, flag, integer, matching, text, texts, uuid } from "./fields.ts";
 
 /** The card to charge, as the request identifies it. */
 export type CardDetails = (
@@ -20,40 +21,42 @@ export type CardDetails = (
   readonly param: string;
 };
 
-export interface PaymentMethodRequest {
-  readonly type: MethodType;
-  readonly details: CardDetails | undefined;
-  readonly saveToWallet: boolean;
-}
+const use_3ds_flow = flag.default(false);
+const expiry = { exp_month: integer(1, 12), exp_year: integer(0, 9999) };
+const device = z.object({ token: filled, use_3ds_flow });
 
-/**
- * Reads `payment_method`. Unless `required`, the details may be missing, since the customer enters
- * them on a page; details that are given are checked all the same.
- */
-export function readPaymentMethod(method: Fields, required: boolean): PaymentMethodRequest {
-  const type = method.requiredChoice("type", [
-    "cc_token",
-    "cc_number",
-    "wallet",
-    "google_pay",
-    "apple_pay",
-    "card",
-  ]);
-  const name = subObjects[type].find((candidate) => method.has(candidate)) ?? subObjects[type][0];
-  const details = required ? method.requiredObject(name) : method.object(name);
-  return {
-    type,
-    details: details && {
-      ...readers[name](details),
-      use3ds: details.flag("use_3ds_flow") ?? false,
-    },
-    saveToWallet: method.flag("save_to_wallet") ?? false,
-  };
-}
+const subObjects = {
+  cc: z.object({
+    cvv: matching("3 or 4 digits", cvv),
+    number: cardNumber,
+    ...expiry,
+    use_3ds_flow,
+  }),
+  cc_token: z.object({ token: filled, use_3ds_flow }),
+  wallet: z.object({ option_id: uuid, use_3ds_flow }),
+  apple_pay: device,
+  google_pay: device,
+  decrypted_apple_pay: z.object({
+    // The spec does not show the expiry's format: accept any text, and let the card never expire.
+    application_expiration_date: filled,
+    online_payment_cryptogram: filled,
+    ...texts("currency_code", "device_manufacturer_identifier", "transaction_id"),
+    ...texts("ephemeral_public_key", "public_key_hash"),
+    eci_indicator: text.nullish(),
+    application_primary_account_number: cardNumber,
+    use_3ds_flow,
+  }),
+  decrypted_google_pay: z.object({
+    cryptogram: filled,
+    ...texts("eci_indicator", "auth_method", "gateway_merchant_id", "message_id"),
+    ...texts("message_expiration", "payment_method", "protocol_version"),
+    ...{ pan: cardNumber, ...expiry, use_3ds_flow },
+  }),
+};
 
-type SubObject = keyof typeof readers;
+type SubObject = keyof typeof subObjects;
 
-const subObjects: Record<MethodType, readonly [SubObject, ...SubObject[]]> = {
+const ofType: Record<MethodType, readonly [SubObject, ...SubObject[]]> = {
   cc_number: ["cc"],
   card: ["cc"],
   cc_token: ["cc_token"],
@@ -62,70 +65,49 @@ const subObjects: Record<MethodType, readonly [SubObject, ...SubObject[]]> = {
   google_pay: ["google_pay", "decrypted_google_pay"],
 };
 
-const readers = {
-  cc(fields: Fields) {
-    fields.requiredText("cvv", cvv);
-    return byNumber(fields, "number");
-  },
-  cc_token(fields: Fields) {
-    const token = fields.requiredText("token");
-    return { by: "token", token, param: fields.path("token") } as const;
-  },
-  wallet(fields: Fields) {
-    const optionId = fields.requiredText("option_id", uuid);
-    return { by: "option", optionId, param: fields.path("option_id") } as const;
-  },
-  apple_pay: device,
-  google_pay: device,
-  decrypted_apple_pay(fields: Fields) {
-    fields.requiredText("application_expiration_date");
-    fields.requiredText("online_payment_cryptogram");
-    for (const name of [
-      "currency_code",
-      "device_manufacturer_identifier",
-      "transaction_id",
-      "ephemeral_public_key",
-      "public_key_hash",
-    ]) {
-      fields.text(name);
+/**
+ * `payment_method`. Its details may be missing, where the customer enters them on a page: `missing`
+ * then names them. Details that are given are checked all the same.
+ */
+export const paymentMethod = z
+  .object({
+    type: z.enum(["cc_token", "cc_number", "wallet", "google_pay", "apple_pay", "card"]),
+    save_to_wallet: flag.default(false),
+    ...z.object(subObjects).partial().shape,
+  })
+  .transform((method) => {
+    const names = ofType[method.type];
+    const name = names.find((one) => method[one] !== undefined);
+    return {
+      ...{ type: method.type, saveToWallet: method.save_to_wallet },
+      details: name && detailsOf(method, name),
+      missing: name === undefined ? names[0] : undefined,
+    };
+  });
+
+type Given = { readonly [Name in SubObject]?: z.output<(typeof subObjects)[Name]> | undefined };
+
+function detailsOf(method: Given, name: SubObject): CardDetails {
+  const param = (member: string) => `payment_method.${name}.${member}`;
+  const use3ds = method[name]?.use_3ds_flow ?? false;
+  const { cc, cc_token, wallet, decrypted_apple_pay: apple, decrypted_google_pay: google } = method;
+  const byNumber = (number: string, month: number, year: number, member: string) =>
+    ({ by: "number", ...{ number, month, year, use3ds }, param: param(member) }) as const;
+  switch (name) {
+    case "cc":
+      return byNumber(cc!.number, cc!.exp_month, cc!.exp_year, "number");
+    case "cc_token":
+      return { by: "token", token: cc_token!.token, use3ds, param: param("token") };
+    case "wallet":
+      return { by: "option", optionId: wallet!.option_id, use3ds, param: param("option_id") };
+    case "decrypted_apple_pay": {
+      const member = "application_primary_account_number";
+      return byNumber(apple![member], 12, 2099, member);
     }
-    fields.nullableText("eci_indicator");
-    const param = fields.path("application_primary_account_number");
-    const number = fields.requiredText("application_primary_account_number");
-    // The spec does not show the expiry's format: accept any text, and let the card never expire.
-    return { by: "number", number: checkCardNumber(number, param), ...farOff, param } as const;
-  },
-  decrypted_google_pay(fields: Fields) {
-    fields.requiredText("cryptogram");
-    for (const name of [
-      "eci_indicator",
-      "auth_method",
-      "gateway_merchant_id",
-      "message_id",
-      "message_expiration",
-      "payment_method",
-      "protocol_version",
-    ]) {
-      fields.text(name);
-    }
-    return byNumber(fields, "pan");
-  },
-};
-
-const farOff = { month: 12, year: 2099 };
-
-function byNumber(fields: Fields, name: string) {
-  const param = fields.path(name);
-  return {
-    by: "number",
-    number: checkCardNumber(fields.requiredText(name), param),
-    month: fields.requiredInteger("exp_month", 1, 12),
-    year: fields.requiredInteger("exp_year", 0, 9999),
-    param,
-  } as const;
-}
-
-function device(fields: Fields) {
-  fields.requiredText("token");
-  return { by: "device", param: fields.path("token") } as const;
+    case "decrypted_google_pay":
+      return byNumber(google!.pan, google!.exp_month, google!.exp_year, "pan");
+    case "apple_pay":
+    case "google_pay":
+      return { by: "device", use3ds, param: param("token") };
+  }
 }

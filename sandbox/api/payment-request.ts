@@ -1,137 +1,127 @@
-import type { Payer, ProductRecord } from "../ledger/records.ts";
-import { invalid } from "./api-error.ts";
-import { decimal, email, type Fields, httpUrl, ipv4, link, upTo, uuid } from "./fields.ts";
-import { readPaymentMethod } from "./payment-method-request.ts";
+import * as z from "zod";
+import {
+  amount,
+  currency,
+  decimal,
+  email,
+  filled,
+  flag,
+  httpUrl,
+  integer,
+  ipv4,
+  link,
+  text,
+  texts,
+  upTo,
+  uuid,
+} from "./fields.ts";
+import { paymentMethod } from "./payment-method-request.ts";
 
 /** The fields that the sandbox uses of the body of POST payments/v1/new. */
-export type NewPayment = ReturnType<typeof readNewPayment>;
+export type NewPayment = z.output<typeof newPaymentBody>;
 
-/** Checks the whole body against the spec's table. @throws ApiError with the wrong field's path */
-export function readNewPayment(body: Fields) {
-  const mode = body.requiredChoice("mode", ["direct", "hosted", "express_checkout"]);
-  const customer = mode === "direct" ? body.requiredObject("customer") : body.object("customer");
-  const fingerprint = readFingerprint(body.object("fingerprint"));
-  const display = readDisplay(body);
-  const { payer, colorMode } = readCustomer(customer);
-  const products = (body.list("products") ?? []).map(readProduct);
-  if (mode === "express_checkout" && products.length === 0)
-    throw invalid("products", "is required");
-  const method = readPaymentMethod(body.requiredObject("payment_method"), mode === "direct");
-  return {
-    amount: body.requiredAmount("amount"),
-    currency: body.requiredCurrency("currency"),
-    mode,
-    externalId: body.requiredText("external_id"),
-    unifiedExternalId: body.text("unified_external_id"),
-    callbackUrl: body.text("callback_url", httpUrl),
-    resultUrl: body.text("result_url", link),
-    confirm: body.flag("confirm") ?? true,
-    description: body.text("description"),
-    payload: body.text("payload"),
-    initRecurrent: body.flag("init_recurrent_payment") ?? false,
-    subscriptionId: body.text("subscription_id"),
-    customer: {
-      ...payer,
-      ipAddress: payer.ipAddress ?? display.ipAddress,
-      browserUserAgent: fingerprint,
-    },
-    methodType: method.type,
-    /** Always present in mode direct. */
-    details: method.details,
-    saveToWallet: method.saveToWallet,
-    products,
-    recipientIban: readRecipientIban(body.object("recipient")),
-    colorMode: colorMode ?? display.colorMode,
-  };
-}
+/** What exists both in `customer` and at the top level. */
+const display = {
+  locale: z.enum(["UK", "EN", "ES", "PL", "FR", "SK", "DE"]).optional(),
+  account_number: text.optional(),
+  color_mode: z.enum(["white", "dark"]).optional(),
+  ip_address: ipv4.optional(),
+};
 
-/** Reads the fields that exist both in `customer` and at the top level. */
-function readDisplay(fields: Fields) {
-  fields.choice("locale", ["UK", "EN", "ES", "PL", "FR", "SK", "DE"]);
-  fields.text("account_number");
-  return {
-    colorMode: fields.choice("color_mode", ["white", "dark"]),
-    ipAddress: fields.text("ip_address", ipv4),
-  };
-}
+const person = {
+  address: upTo(50).optional(),
+  email: email.optional(),
+  ...texts("city", "country", "external_id", "first_name", "last_name", "patronym", "phone"),
+  ...texts("postal_code"),
+};
 
-function readCustomer(customer: Fields | undefined): {
-  payer: Payer;
-  colorMode?: "white" | "dark" | undefined;
-} {
-  if (!customer) return { payer: {} };
-  const { colorMode, ipAddress } = readDisplay(customer);
-  customer.text("address", upTo(50));
-  for (const name of ["city", "country", "postal_code"]) customer.text(name);
-  return {
-    colorMode,
-    payer: {
-      email: customer.text("email", email),
-      externalId: customer.text("external_id"),
-      firstName: customer.text("first_name"),
-      ipAddress,
-      lastName: customer.text("last_name"),
-      patronym: customer.text("patronym"),
-      phone: customer.text("phone"),
-    },
-  };
-}
+/** Every field of a fingerprint is required, but may be empty. */
+const fingerprint = z.object({
+  browser_accept_header: text,
+  browser_color_depth: text,
+  browser_ip_address: text,
+  browser_java_enabled: text,
+  browser_language: text,
+  browser_screen_height: text,
+  browser_screen_width: text,
+  browser_time_zone: text,
+  browser_time_zone_offset: text,
+  browser_user_agent: text,
+});
 
-/** The browser's user agent. Every field of a fingerprint is required, but may be empty. */
-function readFingerprint(fingerprint: Fields | undefined): string | undefined {
-  if (!fingerprint) return undefined;
-  for (const name of [
-    "browser_accept_header",
-    "browser_color_depth",
-    "browser_ip_address",
-    "browser_java_enabled",
-    "browser_language",
-    "browser_screen_height",
-    "browser_screen_width",
-    "browser_time_zone",
-    "browser_time_zone_offset",
-  ]) {
-    fingerprint.presentText(name);
-  }
-  return fingerprint.presentText("browser_user_agent");
-}
+const product = z
+  .object({
+    ...texts("category", "description", "id", "image", "url", "name", "currency"),
+    vat_amount: decimal.optional(),
+    quantity: decimal.optional(),
+    net_amount: decimal.optional(),
+    tax_group: integer(1, 9).optional(),
+  })
+  .transform(({ name, quantity, net_amount: netAmount, currency, tax_group: taxGroup }) => {
+    return { name, quantity, netAmount, currency, taxGroup };
+  });
 
-function readProduct(product: Fields): ProductRecord {
-  for (const name of ["category", "description", "id", "image", "url"]) product.text(name);
-  product.text("vat_amount", decimal);
-  return {
-    name: product.text("name"),
-    quantity: product.text("quantity", decimal),
-    netAmount: product.text("net_amount", decimal),
-    currency: product.text("currency"),
-    taxGroup: product.integer("tax_group", 1, 9),
-  };
-}
+const recipient = z.object({
+  ...person,
+  ...texts("rid", "tin"),
+  payment_method: z.discriminatedUnion("type", [
+    z.object({ type: z.literal("iban"), iban: z.object({ iban: filled }) }),
+    z.object({ type: z.literal("cc_token"), cc_token: z.object({ token: filled }) }),
+    z.object({ type: z.literal("wallet"), wallet: z.object({ option_id: uuid }) }),
+    z.object({ type: z.literal("cc_number"), cc_number: z.object({ number: filled }) }),
+  ]),
+});
 
-function readRecipientIban(recipient: Fields | undefined): string | undefined {
-  if (!recipient) return undefined;
-  recipient.text("address", upTo(50));
-  recipient.text("email", email);
-  for (const name of [
-    "city",
-    "country",
-    "external_id",
-    "first_name",
-    "last_name",
-    "patronym",
-    "phone",
-    "postal_code",
-    "rid",
-    "tin",
-  ]) {
-    recipient.text(name);
-  }
-  const method = recipient.requiredObject("payment_method");
-  const type = method.requiredChoice("type", ["iban", "cc_token", "wallet", "cc_number"]);
-  const details = method.requiredObject(type);
-  if (type === "iban") return details.requiredText("iban");
-  if (type === "cc_token") details.requiredText("token");
-  if (type === "wallet") details.requiredText("option_id", uuid);
-  if (type === "cc_number") details.requiredText("number");
-  return undefined;
-}
+/** The whole body by the spec's table. */
+export const newPaymentBody = z
+  .object({
+    mode: z.enum(["direct", "hosted", "express_checkout"]),
+    customer: z.object({ ...display, ...person }).optional(),
+    fingerprint: fingerprint.optional(),
+    ...display,
+    products: z.array(product).default([]),
+    payment_method: paymentMethod,
+    amount,
+    currency,
+    external_id: filled,
+    callback_url: httpUrl.optional(),
+    result_url: link.optional(),
+    confirm: flag.default(true),
+    init_recurrent_payment: flag.default(false),
+    ...texts("unified_external_id", "description", "payload", "subscription_id"),
+    recipient: recipient.optional(),
+  })
+  .superRefine(({ mode, customer, products, payment_method: { missing } }, { addIssue }) => {
+    const lacks = (...path: string[]) => addIssue({ code: "custom", path, message: "is required" });
+    if (mode === "direct" && !customer) lacks("customer");
+    if (mode === "express_checkout" && products.length === 0) lacks("products");
+    if (mode === "direct" && missing !== undefined) lacks("payment_method", missing);
+  })
+  .transform((body) => {
+    const { customer = {}, payment_method: method, recipient: to } = body;
+    return {
+      ...{ amount: body.amount, currency: body.currency, mode: body.mode, confirm: body.confirm },
+      externalId: body.external_id,
+      unifiedExternalId: body.unified_external_id,
+      callbackUrl: body.callback_url,
+      resultUrl: body.result_url,
+      ...{ description: body.description, payload: body.payload },
+      initRecurrent: body.init_recurrent_payment,
+      subscriptionId: body.subscription_id,
+      customer: {
+        email: customer.email,
+        externalId: customer.external_id,
+        firstName: customer.first_name,
+        ipAddress: customer.ip_address ?? body.ip_address,
+        lastName: customer.last_name,
+        ...{ patronym: customer.patronym, phone: customer.phone },
+        browserUserAgent: body.fingerprint?.browser_user_agent,
+      },
+      methodType: method.type,
+      /** Always present in mode direct. */
+      details: method.details,
+      ...{ saveToWallet: method.saveToWallet, products: body.products },
+      recipientIban: to?.payment_method.type === "iban" ? to.payment_method.iban.iban : undefined,
+      colorMode: customer.color_mode ?? body.color_mode,
+    };
+  });

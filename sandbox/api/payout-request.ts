@@ -1,56 +1,85 @@
-import { checkCardNumber } from "../ledger/cards.ts";
-import { ApiError, invalid } from "./api-error.ts";
-import { email, type Fields, httpUrl, type TextFormat, uuid } from "./fields.ts";
+import * as z from "zod";
+import { isCardNumber } from "../ledger/cards.ts";
+import { ApiError } from "./api-error.ts";
+import {
+  amountText,
+  coded,
+  currency,
+  email,
+  filled,
+  httpUrl,
+  matching,
+  text,
+  texts,
+  uuid,
+} from "./fields.ts";
 
 /** The fields that the sandbox uses of the body of POST payouts/v1/request-payout. */
-export type NewPayout = ReturnType<typeof readNewPayout>;
+export type NewPayout = z.output<typeof newPayoutBody>;
 
-/** Checks the whole body against the spec's tables. @throws ApiError with the wrong field's path */
-export function readNewPayout(body: Fields) {
-  const order = body.requiredObject("order");
-  const payoutType = body.requiredChoice("payout_type", ["card", "cash"]);
-  const recipient = body.requiredObject("recipient").requiredObject(payoutType);
-  return {
-    externalId: order.requiredText("external_id"),
-    originalAmount: order.requiredAmountText("original_amount"),
-    currency: order.requiredCurrency("currency"),
-    description: order.requiredText("description"),
-    callbackUrl: order.text("callback_url", httpUrl),
-    entityId: body.requiredObject("payer").requiredText("entity_id"),
-    payoutType,
-    recipient: readPerson(recipient),
-    card: payoutType === "card" ? readCard(recipient.object("card_data")) : undefined,
-  };
-}
-
-function readPerson(person: Fields) {
-  return {
-    email: person.text("email", email),
-    firstName: person.requiredText("first_name"),
-    lastName: person.requiredText("last_name"),
-    middleName: person.text("middle_name"),
-    phone: person.text("phone", phone),
-    rid: person.text("rid", uuid),
-    ipn: person.text("ipn"),
-    externalId: person.text("external_id"),
-  };
-}
-
-/** Number or token: exactly one of them must be given. */
-function readCard(card: Fields | undefined) {
-  if (!card) return undefined;
-  card.text("option_id");
-  const number = card.text("number") || undefined;
-  const token = card.text("token") || undefined;
-  if (number !== undefined && token !== undefined) {
-    throw invalid(card.path("token"), "cannot be given together with number");
-  }
-  if (number !== undefined) return { number: checkCardNumber(number, card.path("number")) };
-  if (token !== undefined) return { token, param: card.path("token") };
-  throw new ApiError("missed_payout_method_data", { param: card.path("number") });
-}
-
-const phone: TextFormat = {
-  name: "an international phone number",
-  test: (text) => /^\+?[\d ()-]{5,25}$/.test(text),
+const person = {
+  email: email.optional(),
+  first_name: filled,
+  last_name: filled,
+  phone: matching("an international phone number", /^\+?[\d ()-]{5,25}$/).optional(),
+  rid: uuid.optional(),
+  ...texts("middle_name", "ipn", "external_id"),
 };
+
+const cardPath = "recipient.card.card_data";
+
+const cardData = z
+  .object({
+    option_id: text.optional(),
+    number: text
+      .refine((number) => number === "" || isCardNumber(number), coded("wrong_card_number"))
+      .default(""),
+    token: text.default(""),
+  })
+  .refine(({ number, token }) => number === "" || token === "", {
+    path: ["token"],
+    message: "cannot be given together with number",
+  })
+  .transform(({ number, token }) => {
+    if (number !== "") return { number };
+    if (token !== "") return { token, param: `${cardPath}.token` };
+    throw new ApiError("missed_payout_method_data", { param: `${cardPath}.number` });
+  });
+
+/** The whole body by the spec's tables. */
+export const newPayoutBody = z
+  .object({
+    order: z.object({
+      external_id: filled,
+      original_amount: amountText,
+      ...{ currency, description: filled },
+      callback_url: httpUrl.optional(),
+    }),
+    payout_type: z.enum(["card", "cash"]),
+    recipient: z.object({
+      card: z.object({ ...person, card_data: cardData.optional() }).optional(),
+      cash: z.object(person).optional(),
+    }),
+    payer: z.object({ entity_id: filled }),
+  })
+  .superRefine(({ payout_type, recipient }, { addIssue }) => {
+    if (recipient[payout_type]) return;
+    addIssue({ code: "custom", path: ["recipient", payout_type], message: "is required" });
+  })
+  .transform(({ order, payout_type: payoutType, recipient, payer }) => {
+    const to = recipient[payoutType]!;
+    return {
+      externalId: order.external_id,
+      originalAmount: order.original_amount,
+      ...{ currency: order.currency, description: order.description },
+      callbackUrl: order.callback_url,
+      entityId: payer.entity_id,
+      payoutType,
+      recipient: {
+        ...{ email: to.email, phone: to.phone, rid: to.rid, ipn: to.ipn },
+        ...{ firstName: to.first_name, lastName: to.last_name, middleName: to.middle_name },
+        externalId: to.external_id,
+      },
+      card: payoutType === "card" ? recipient.card?.card_data : undefined,
+    };
+  });

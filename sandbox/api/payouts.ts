@@ -4,10 +4,10 @@ import type { PayoutRecord } from "../ledger/records.ts";
 import { type Scenario, scenarioFor } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
 import { faultAfterCharge, faultBeforeCharge } from "./faults.ts";
-import { requiredQuery } from "./fields.ts";
-import { fieldsOf, json, type Route } from "./http.ts";
+import { readBody, requiredQuery } from "./fields.ts";
+import { json, type Route } from "./http.ts";
 import type { Parts } from "./parts.ts";
-import { type NewPayout, readNewPayout } from "./payout-request.ts";
+import { type NewPayout, newPayoutBody } from "./payout-request.ts";
 import { payoutBody, payoutCallbackBody } from "./payout-view.ts";
 
 /** The two payout endpoints (spec, Payouts). A payout is pending first and ends a little later. */
@@ -49,7 +49,7 @@ export function createPayoutRoutes(parts: Parts): Route[] {
       method: "POST",
       path: "/api/payouts/v1/request-payout",
       handle(request) {
-        const input = readNewPayout(fieldsOf(request));
+        const input = readBody(newPayoutBody, request.body);
         if (ledger.payout(input.externalId)) {
           throw new ApiError("action_already_done", { param: "order.external_id" });
         }

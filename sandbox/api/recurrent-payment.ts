@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
+import * as z from "zod";
 import { type Ledger, refuseIfPaid, succeeded } from "../ledger/ledger.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import { httpUrl, uuid } from "./fields.ts";
-import { fieldsOf, type Route } from "./http.ts";
+import { amount, filled, flag, httpUrl, readBody, texts, uuid } from "./fields.ts";
+import type { Route } from "./http.ts";
 import type { Parts } from "./parts.ts";
 
 /** POST payments/v1/recurrent: charges the card of an earlier payment. Only the amount is magic. */
@@ -13,20 +14,16 @@ export function createRecurrentPaymentRoute({ ledger, charge }: Parts): Route {
     method: "POST",
     path: "/api/payments/v1/recurrent",
     handle(request) {
-      const body = fieldsOf(request);
-      const recurrentId = body.requiredText("recurrent_id");
-      const delegateKey = body.text("delegate_api_key", uuid);
+      const body = readBody(recurrentBody, request.body);
+      const { recurrent_id: recurrentId, delegate_api_key: delegateKey } = body;
       const given = {
-        externalId: body.requiredText("external_id"),
-        unifiedExternalId: body.text("unified_external_id"),
-        amount: body.requiredAmount("amount"),
-        callbackUrl: body.text("callback_url", httpUrl),
-        payload: body.text("payload"),
-        subscriptionId: body.text("subscription_id"),
-        confirm: body.flag("confirm") ?? true,
+        externalId: body.external_id,
+        unifiedExternalId: body.unified_external_id,
+        callbackUrl: body.callback_url,
+        subscriptionId: body.subscription_id,
+        ...{ amount: body.amount, payload: body.payload, confirm: body.confirm },
         projectId: delegateKey && projectOf(delegateKey),
-        saveToWallet: false,
-        products: [],
+        ...{ saveToWallet: false, products: [] },
       };
       const { currency, customer, methodType, card } = primaryOf(ledger, recurrentId);
       refuseIfPaid(ledger, given.externalId);
@@ -35,6 +32,16 @@ export function createRecurrentPaymentRoute({ ledger, charge }: Parts): Route {
     },
   };
 }
+
+const recurrentBody = z.object({
+  recurrent_id: filled,
+  delegate_api_key: uuid.optional(),
+  external_id: filled,
+  amount,
+  callback_url: httpUrl.optional(),
+  confirm: flag.default(true),
+  ...texts("unified_external_id", "payload", "subscription_id"),
+});
 
 /** The project of a key's owner: a digest, from which the key cannot be recovered. */
 function projectOf(apiKey: string): string {

@@ -1,7 +1,9 @@
+import * as z from "zod";
 import { attemptsOf } from "../ledger/ledger.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { ApiError } from "./api-error.ts";
-import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
+import { filled, readBody, text } from "./fields.ts";
+import { type HttpResponse, json, type Route } from "./http.ts";
 import type { Parts } from "./parts.ts";
 import { payoutCallbackBody } from "./payout-view.ts";
 
@@ -21,9 +23,8 @@ export function createResendCallbackRoute({ ledger, flow, callbacks }: Parts): R
     method: "POST",
     path: "/api/payments/v1/callback/resend",
     handle(request) {
-      const fields = fieldsOf(request);
-      const externalId = fields.requiredText("external_id");
-      const kind = fields.text("operation");
+      const asked = readBody(resendBody, request.body);
+      const { external_id: externalId, operation: kind } = asked;
       const payout = ledger.payout(externalId);
       if (payout && kind === undefined && ledger.attempts(externalId).length === 0) {
         return resendPayout(payout);
@@ -41,6 +42,8 @@ export function createResendCallbackRoute({ ledger, flow, callbacks }: Parts): R
     },
   };
 }
+
+const resendBody = z.object({ external_id: filled, operation: text.optional() });
 
 const onItsWay = json('{"message":"The callback is on its way"}');
 

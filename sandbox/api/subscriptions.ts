@@ -1,3 +1,4 @@
+import * as z from "zod";
 import {
   DeactivateSubscriptionResponseSchema,
   UpdateSubscriptionResponseSchema,
@@ -5,8 +6,8 @@ import {
 import type { SavedState } from "../ledger/saved-state.ts";
 import { ApiError, invalid } from "./api-error.ts";
 import { type CustomerIdentity, subscriptionCustomer } from "./customers.ts";
-import { uuid } from "./fields.ts";
-import { bodyOf, fieldsOf, json, type Route, type SandboxRequest } from "./http.ts";
+import { flag, isUuid, readBody } from "./fields.ts";
+import { bodyOf, json, type Route, type SandboxRequest } from "./http.ts";
 
 /** A billing subscription of a customer. */
 export interface SubscriptionRecord {
@@ -33,7 +34,7 @@ export function createSubscriptionRoutes(
 
   function activeSubscription(request: SandboxRequest): SubscriptionRecord {
     const id = request.params.subscription_id ?? "";
-    if (!uuid.test(id)) throw invalid("subscription_id", "must be a uuid");
+    if (!isUuid.test(id)) throw invalid("subscription_id", "must be a uuid");
     const subscription = byId.get(id.toLowerCase());
     if (!subscription || !isOwner(subscriptionCustomer(request), subscription)) {
       throw new ApiError("subscription_not_found", { param: "subscription_id" });
@@ -47,7 +48,7 @@ export function createSubscriptionRoutes(
       method: "PATCH",
       path: "/api/subscriptions/v1/subscriptions/{subscription_id}",
       handle(request) {
-        const autoRenew = fieldsOf(request).flag("auto_renew");
+        const { auto_renew: autoRenew } = readBody(updateBody, request.body);
         const subscription = activeSubscription(request);
         if (subscription.locked) throw new ApiError("subscription_auto_renew_locked");
         if (autoRenew !== undefined) subscription.autoRenew = autoRenew;
@@ -69,6 +70,8 @@ export function createSubscriptionRoutes(
     },
   ];
 }
+
+const updateBody = z.object({ auto_renew: flag.optional() });
 
 /** Whether a call may use the subscription. One without a customer is the merchant's: it may. */
 function isOwner(

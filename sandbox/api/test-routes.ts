@@ -1,7 +1,9 @@
+import * as z from "zod";
 import type { SandboxClock } from "../clock.ts";
 import type { Journal, JournalType } from "../ledger/journal.ts";
 import { invalid } from "./api-error.ts";
-import { fieldsOf, json, type Route } from "./http.ts";
+import { integer, readBody } from "./fields.ts";
+import { json, type Route } from "./http.ts";
 
 /** Endpoints for tests: move the emulator's clock, and read or clear the journal. */
 export function createTestRoutes(clock: SandboxClock, journal: Journal): Route[] {
@@ -12,7 +14,7 @@ export function createTestRoutes(clock: SandboxClock, journal: Journal): Route[]
       method: "POST",
       path: "/__sandbox/clock",
       handle(request) {
-        clock.advance(fieldsOf(request).requiredInteger("advance_ms", 1, maxAdvanceMs));
+        clock.advance(readBody(clockBody, request.body).advance_ms);
         return now();
       },
     },
@@ -42,5 +44,5 @@ function isJournalType(text: string): text is JournalType {
   return text === "request" || text === "callback";
 }
 
-/** A year. */
-const maxAdvanceMs = 366 * 86_400_000;
+/** At most a year. */
+const clockBody = z.object({ advance_ms: integer(1, 366 * 86_400_000) });

@@ -1,11 +1,12 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import * as z from "zod";
 import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import type { Card } from "../ledger/cards.ts";
 import type { WalletEntry } from "../ledger/wallets.ts";
 import { ApiError } from "./api-error.ts";
 import { walletCustomer } from "./customers.ts";
-import { uuid } from "./fields.ts";
-import { bodyOf, fieldsOf, json, type Route } from "./http.ts";
+import { isUuid, readBody, uuid } from "./fields.ts";
+import { bodyOf, json, type Route } from "./http.ts";
 import type { Parts } from "./parts.ts";
 
 /** The three wallet endpoints (spec, Customer wallet). */
@@ -40,7 +41,7 @@ export function createWalletRoutes({ wallets, ledger }: Parts): Route[] {
         const items = itemsOf(walletCustomer(request));
         // The spec types option_id as a boolean; the sandbox also accepts a card's id as a filter.
         const optionId = request.query.get("option_id") ?? "";
-        const wanted = items.filter((item) => !uuid.test(optionId) || item.optionId === optionId);
+        const wanted = items.filter((item) => !isUuid.test(optionId) || item.optionId === optionId);
         // The spec shows one item, but a wallet may hold several: one is an object, else a list.
         const bodies = wanted.map(foundBody);
         return json(bodies.length === 1 ? bodies.join("") : `[${bodies.join(",")}]`);
@@ -61,9 +62,7 @@ export function createWalletRoutes({ wallets, ledger }: Parts): Route[] {
       path: "/api/customers/v1/wallet",
       handle(request) {
         const customerId = walletCustomer(request);
-        const body = fieldsOf(request);
-        const optionId = body.requiredText("option_id", uuid);
-        body.requiredChoice("type", [itemType]);
+        const { option_id: optionId } = readBody(deleteBody, request.body);
         const removed = entryOf(customerId, optionId);
         wallets.remove(customerId, removed);
         const answer = { deleted: true, optionId: removed.optionId, type: itemType };
@@ -75,6 +74,8 @@ export function createWalletRoutes({ wallets, ledger }: Parts): Route[] {
 
 /** The only item type that the sandbox stores; the spec does not list the types. */
 const itemType = "card";
+
+const deleteBody = z.object({ option_id: uuid, type: z.literal(itemType) });
 
 function foundBody({ card, optionId, isDefault, name }: WalletEntry): string {
   return bodyOf(WalletItemSchema, {
