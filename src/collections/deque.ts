@@ -25,12 +25,6 @@ export class Deque<T> {
     return item;
   }
 
-  /** Removes the last item that is this one, if there is one. */
-  removeLast(item: T): void {
-    const at = this.#items.lastIndexOf(item);
-    if (at >= this.#head) this.#items.splice(at, 1);
-  }
-
   at(index: number): T | undefined {
     return index < 0 ? undefined : this.#items[this.#head + index];
   }

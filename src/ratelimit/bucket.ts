@@ -21,14 +21,15 @@ export interface TakeOptions {
   readonly deadlineMs?: number | undefined;
 }
 
-/** One call's permission to be sent. Call one of its methods, once, when the call has ended. */
+/**
+ * One call's permission to be sent. Call one of its methods, once, when the upstream has answered. The
+ * token stays out for its time, whatever becomes of the call.
+ */
 export interface Permit {
   /** The upstream answered: its raw header texts update the budget; absent ones are undefined. */
   observe(answer: RateLimitHeaders): void;
   /** The upstream answered Too Many Requests: nothing is sent until its Reset has passed. */
   rejected(answer: RateLimitHeaders): void;
-  /** The call was never sent: the token goes back. */
-  release(): void;
 }
 
 /** The X-RateLimit headers of one answer, as received (spec, Limits part). */

@@ -13,7 +13,8 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   epoch: () => Date.now(),
   after(ms, run) {
-    const timer = setTimeout(run, ms);
+    // A timer with a longer delay fires at once.
+    const timer = setTimeout(run, Math.min(ms, 2 ** 31 - 1));
     timer.unref();
     return () => clearTimeout(timer);
   },

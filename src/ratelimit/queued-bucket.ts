@@ -3,6 +3,8 @@ import { inWords } from "../redis/ask.ts";
 import { noReport, type Report } from "../report.ts";
 import {
   type Permit,
+  type Priority,
+  type RateLimitHeaders,
   type RateLimitStatus,
   shareOf,
   type TakeOptions,
@@ -13,7 +15,6 @@ import { type RateLimitReading, readRateLimitHeaders } from "./headers.ts";
 import { Budget, budgetRules } from "./local/budget.ts";
 import {
   type CallerTokens,
-  flushMs,
   grantsOf,
   SharedBudget,
   type SharedBudgetOptions,
@@ -21,7 +22,7 @@ import {
   type Wants,
 } from "./redis/shared-budget.ts";
 import type { Turns } from "./turns.ts";
-import { type TurnAt, type Waiter, WaitQueue } from "./wait-queue.ts";
+import { type Waiter, WaitQueue } from "./wait-queue.ts";
 
 export interface LocalBucketOptions extends TokenBucketOptions {
   /** The account's name in what is reported. */
@@ -98,9 +99,9 @@ export class QueuedBucket {
 
   /**
    * Takes one token, waiting for it if need be.
-   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs`, as soon as it is known that no
-   * token will be free within the longest wait or before the caller's deadline; DEADLINE_EXCEEDED
-   * if that deadline has passed; the error of `errorOfAbort` if the signal aborts; UNAVAILABLE once
+   * @throws GatewayError RESOURCE_EXHAUSTED with `retryAfterMs`, at once if no token will be free
+   * within the longest wait or before the caller's deadline, else after that wait; DEADLINE_EXCEEDED
+   * when that deadline has passed; the error of `errorOfAbort` if the signal aborts; UNAVAILABLE once
    * closed.
    */
   async take(options: TakeOptions): Promise<Permit> {
@@ -162,12 +163,9 @@ export class QueuedBucket {
     const now = this.#options.clock.now();
     const own = this.#own;
     const shared = this.#shared;
-    if (own) this.#serveFrom(own, now);
-    this.#queue.reviewIfDue(now);
-    const first = this.#queue.next(now);
+    const serveAt = own ? this.#serveFrom(own, now) : Infinity;
     if (shared && now >= shared.dueAt) void this.#ask(shared);
-    const serveAt = first && own ? this.#turnAt(first.priority, 0, now) : Infinity;
-    this.#alarm.set(Math.min(shared?.dueAt ?? Infinity, serveAt, this.#queue.dueAt), now);
+    this.#alarm.set(Math.min(shared?.dueAt ?? Infinity, serveAt), now);
   }
 
   async #ask(shared: SharedBudget): Promise<void> {
@@ -190,23 +188,20 @@ export class QueuedBucket {
     if (this.#own) this.#use(shared, { source: "shared" });
     for (const { token, priority, caller } of grantsOf(reply, wants)) {
       const next = this.#queue.next(now, priority, caller);
-      if (next && this.#heldUntil <= now) {
-        next.grant(this.#permit(shared, token, now));
-      } else {
-        shared.giveBack(token);
-        shared.askBy(now);
-      }
+      if (next && this.#heldUntil <= now) next.grant(this.#permit(shared, token, now));
     }
-    if (reply.money.unmet + reply.read.unmet > 0) this.#queue.review(now);
-    else if (this.#queue.size > 0) shared.askBy(now);
+    if (reply.money.unmet + reply.read.unmet === 0 && this.#queue.size > 0) shared.askBy(now);
   }
 
-  #serveFrom(own: Budget, now: number): void {
+  /** @returns when the next waiting call can be served */
+  #serveFrom(own: Budget, now: number): number {
     for (let first = this.#queue.next(now); first; first = this.#queue.next(now)) {
-      if (this.#turnAt(first.priority, 0, now) > now) break;
+      const at = this.#turnAt(first.priority, 0, now);
+      if (at > now) return at;
       own.pace(now);
       first.grant(this.#permit(own, own.take(now), now));
     }
+    return Infinity;
   }
 
   /**
@@ -216,34 +211,25 @@ export class QueuedBucket {
   #permit<Token>(from: TokenSource<Token>, token: Token, takenAt: number): Permit {
     const uncounted = from instanceof Budget ? this.#shared : undefined;
     let settled = false;
-    const once = (settle: (now: number) => void) => {
+    const settle = (answer: RateLimitHeaders, isRejected: boolean) => {
       if (settled) return;
       settled = true;
-      settle(this.#options.clock.now());
+      const { clock, report, account } = this.#options;
+      const now = clock.now();
+      const reading = readRateLimitHeaders(answer);
+      from.observe(token, reading, now);
+      uncounted?.observeLimit(reading.limit, takenAt);
+      if (isRejected) {
+        report("tokenRejected", { account });
+        this.#heldUntil = Math.max(this.#heldUntil, now + (reading.resetSeconds ?? 1) * 1_000);
+        from.reject(token, now);
+        uncounted?.askBy(now);
+      }
       this.#alarm.soon();
     };
     return {
-      observe: (answer) =>
-        once((now) => {
-          const reading = readRateLimitHeaders(answer);
-          from.observe(token, reading, now);
-          uncounted?.observeLimit(reading.limit, takenAt);
-        }),
-      rejected: (answer) =>
-        once((now) => {
-          this.#options.report("tokenRejected", { account: this.#options.account });
-          const reading = readRateLimitHeaders(answer);
-          const { resetSeconds = 1 } = reading;
-          this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
-          from.reject(token, reading, now);
-          uncounted?.askBy(now);
-          this.#queue.review(now);
-        }),
-      release: () =>
-        once((now) => {
-          from.giveBack(token);
-          if (from instanceof SharedBudget) from.askBy(now + (this.#queue.size > 0 ? 0 : flushMs));
-        }),
+      observe: (answer) => settle(answer, false),
+      rejected: (answer) => settle(answer, true),
     };
   }
 
@@ -262,7 +248,7 @@ export class QueuedBucket {
     this.#options.report("budgetSource", { account: this.#options.account, ...told });
   }
 
-  readonly #turnAt: TurnAt = (priority, ahead, now) => {
+  readonly #turnAt = (priority: Priority, ahead: number, now: number): number => {
     const from = Math.max(this.#heldUntil, now);
     return Math.max(from, this.#source.turnAt(priority, ahead, from));
   };
@@ -271,8 +257,7 @@ export class QueuedBucket {
 /** The budget that a token is from, which hears how the token's call ended. */
 interface TokenSource<Token> {
   observe(token: Token, reading: RateLimitReading, now: number): void;
-  reject(token: Token, reading: RateLimitReading, now: number): void;
-  giveBack(token: Token): void;
+  reject(token: Token, now: number): void;
 }
 
 /** How many tokens the waiting callers want, in the order of their turns. */

@@ -3,25 +3,21 @@ import type { Permit, Priority, TakeOptions } from "./bucket.ts";
 import type { Clock } from "./clock.ts";
 import { keyOf, Turns } from "./turns.ts";
 
-/** A call that waits for a token. Times are on the monotonic clock. */
+/** A call that waits for a token. */
 export interface Waiter {
   readonly priority: Priority;
-  /** When the longest wait ends. */
-  readonly maxWaitUntil: number;
-  /** The caller's deadline. */
+  /** The caller's deadline, on the monotonic clock. */
   readonly deadlineAt: number;
   grant(permit: Permit): void;
   fail(error: GatewayError): void;
 }
 
-/** Estimates when a call gets its token if `ahead` tokens go to others first. */
-export type TurnAt = (priority: Priority, ahead: number, now: number) => number;
-
 export interface WaitQueueOptions {
   readonly clock: Clock;
   /** Longest a call queues, in milliseconds. */
   readonly maxWaitMs: number;
-  readonly turnAt: TurnAt;
+  /** Estimates when a call gets its token if `ahead` tokens go to others first. */
+  readonly turnAt: (priority: Priority, ahead: number, now: number) => number;
   /** Called for each call that joins, unless it is a read behind others of its caller. */
   readonly onJoin: (now: number) => void;
 }
@@ -31,7 +27,6 @@ export class WaitQueue {
   readonly turns = { money: new Turns<Waiter>(), read: new Turns<Waiter>() };
   closed = false;
   readonly #options: WaitQueueOptions;
-  #reviewedAt = -Infinity;
 
   constructor(options: WaitQueueOptions) {
     this.#options = options;
@@ -57,7 +52,8 @@ export class WaitQueue {
   }
 
   /**
-   * Adds a call. When it is granted or fails, it leaves the queue and its signal's listeners.
+   * Adds a call. When it is granted or fails, it leaves the queue and its signal's listeners. It
+   * fails at its deadline, or when it has waited as long as a call may.
    * @param deadlineAt as `check` returned it
    * @throws GatewayError RESOURCE_EXHAUSTED if its turn would come too late
    */
@@ -66,22 +62,30 @@ export class WaitQueue {
     deadlineAt: number,
     now: number,
   ): Promise<Permit> {
-    const maxWaitUntil = now + this.#options.maxWaitMs;
+    const { clock, maxWaitMs, onJoin } = this.#options;
     const turns = this.turns[priority];
     const key = keyOf(caller);
     const own = turns.callsOf(key)?.size ?? 0;
-    const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
-    if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
+    const waitMs = this.#waitMs(priority, key, own, now);
+    if (waitMs > Math.min(maxWaitMs, deadlineAt - now)) throw exhaustedError(waitMs);
     // A read behind others of its caller changes nothing: it is served, and asked for, after them.
-    if (priority === "money" || own === 0) this.#options.onJoin(now);
+    if (priority === "money" || own === 0) onJoin(now);
     return new Promise((resolve, reject) => {
       const leave = (served: boolean) => {
+        stopTimer();
         turns.remove(key, waiter, { served });
         signal.removeEventListener("abort", onAbort);
       };
       const onAbort = () => waiter.fail(errorOfAbort(signal));
+      const onTooLate = () => {
+        const late = clock.now();
+        const isPast = deadlineAt <= late;
+        waiter.fail(
+          isPast ? deadlineError() : exhaustedError(this.#waitMs(priority, key, 0, late)),
+        );
+      };
       const waiter: Waiter = {
-        ...{ priority, maxWaitUntil, deadlineAt },
+        ...{ priority, deadlineAt },
         grant(permit) {
           leave(true);
           resolve(permit);
@@ -93,6 +97,7 @@ export class WaitQueue {
       };
       turns.add(key, waiter);
       signal.addEventListener("abort", onAbort);
+      const stopTimer = clock.after(Math.min(deadlineAt - now, maxWaitMs + slackMs), onTooLate);
     });
   }
 
@@ -112,54 +117,24 @@ export class WaitQueue {
     }
   }
 
-  /** Refuses at once all calls whose turn will come too late, rather than let them wait for it. */
-  review(now: number): void {
-    this.#reviewedAt = now;
-    for (const [key, calls] of this.#callers) {
-      let own = 0;
-      calls.fromOldest((waiter) => {
-        const { priority, deadlineAt, maxWaitUntil } = waiter;
-        const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
-        if (deadlineAt <= now) waiter.fail(deadlineError());
-        else if (at > deadlineAt || at > maxWaitUntil + slackMs) {
-          waiter.fail(exhaustedError(at - now));
-        } else own++;
-        return true;
-      });
-    }
-  }
-
-  reviewIfDue(now: number): void {
-    if (this.size > 0 && now >= this.#reviewedAt + reviewEveryMs) this.review(now);
-  }
-
-  /** When the queue has something to do even if no token comes. */
-  get dueAt(): number {
-    const first = this.turns.money.first ?? this.turns.read.first;
-    if (!first) return Infinity;
-    return Math.min(first.deadlineAt, this.#reviewedAt + reviewEveryMs);
-  }
-
   /** Fails all waiting calls, and every later one. */
   close(): void {
     this.closed = true;
-    for (const [, calls] of this.#callers) {
-      for (let first = calls.oldest; first; first = calls.oldest) first.fail(closedError());
+    for (const { callers } of Object.values(this.turns)) {
+      for (const [, calls] of callers) {
+        for (let first = calls.oldest; first; first = calls.oldest) first.fail(closedError());
+      }
     }
   }
 
-  get #callers() {
-    return [...this.turns.money.callers, ...this.turns.read.callers];
-  }
-
-  #ahead(priority: Priority, key: string, own: number): number {
+  /** How long a call waits, about, behind `own` others of its caller and the turns of all others. */
+  #waitMs(priority: Priority, key: string, own: number, now: number): number {
     const { money, read } = this.turns;
-    return priority === "money" ? money.ahead(key, own) : money.size + read.ahead(key, own);
+    const isMoney = priority === "money";
+    const ahead = isMoney ? money.ahead(key, own) : money.size + read.ahead(key, own);
+    return this.#options.turnAt(priority, ahead, now) - now;
   }
 }
-
-/** Shortest time between reviews in milliseconds: each one walks the whole queue. */
-const reviewEveryMs = 20;
 
 /** Late timers shift estimates by so much: an admitted call is not refused for that. */
 const slackMs = 50;

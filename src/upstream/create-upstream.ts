@@ -126,10 +126,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       throw error;
     }
     const judge = breaker.enter();
-    if (!judge) {
-      permit.release();
-      return notSent(refusedByBreaker());
-    }
+    if (!judge) return notSent(refusedByBreaker());
 
     const startedAt = performance.now();
     const span = tracing.start(endpoint, {
@@ -188,9 +185,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     judge(money && sent && verdict !== "nothing" ? "answered" : verdict);
     // The headers of an answer to another request say nothing of this one either.
     const rates = head && !failure?.mixedUp ? rateLimitHeaders(head) : {};
-    if (!sent) permit.release();
-    else if (failure?.rateLimited) permit.rejected(rates);
-    else permit.observe(rates);
+    if (failure?.rateLimited) permit.rejected(rates);
+    else if (sent) permit.observe(rates);
     if (failure?.mixedUp) {
       connections.onMixUp();
       report("mixUp", { account: name, endpoint });

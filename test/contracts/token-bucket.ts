@@ -58,12 +58,12 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
   describe(`${name} as a token bucket`, () => {
     describe("tokens", () => {
       it("are granted at once up to the limit, and come back a second and a margin later", async (t) => {
-        const { clock, grantsOf } = begin(t, { initialLimit: 5, maxWaitMs: 0 });
-        assert.equal((await grantsOf(20)).length, 5);
-        await clock.run(1_000);
-        assert.equal((await grantsOf(20)).length, 0);
-        await clock.run(50 + lateMs);
-        assert.equal((await grantsOf(20)).length, 5);
+        const { clock, ask, grantsOf, timeOf } = begin(t, { initialLimit: 5 });
+        await grantsOf(5);
+        assertAt(clock.now(), 0);
+        assertAt(await clock.runUntil(timeOf(ask())), 1_050);
+        await grantsOf(4);
+        assertAt(clock.now(), 1_050);
       });
 
       it("go to waiting calls evenly after a burst", async (t) => {
@@ -75,28 +75,13 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(Math.min(...gaps) >= 50, `gaps of ${gaps.join(", ")} ms`);
       });
 
-      it("of calls that were never sent come back", async (t) => {
-        const { take } = begin(t, { initialLimit: 1, maxWaitMs: 0 });
-        for (let calls = 0; calls < 5; calls++) (await take()).release();
-      });
-
-      it("go to a waiting call when they are released", async (t) => {
-        const { clock, ask, take, timeOf } = begin(t, { initialLimit: 1 });
-        const permit = await take();
-        const waiting = timeOf(ask());
-        permit.release();
-        assertAt(await clock.runUntil(waiting), 0);
-      });
-
       it("count only the first report to their permit", async (t) => {
-        const { take, grantsOf } = begin(t, { initialLimit: 2, maxWaitMs: 0 });
-        const [twice, answered] = [await take(), await take()];
-        answered.observe({ limit: "2" });
-        answered.release();
+        const { take, grantsOf } = begin(t, { initialLimit: 4, maxWaitMs: 0 });
+        const answered = await take();
+        answered.observe({ remaining: "3" });
+        answered.observe({ remaining: "0" });
         answered.rejected({ reset: "3600" });
-        twice.release();
-        twice.release();
-        assert.equal((await grantsOf(4)).length, 1);
+        assert.equal((await grantsOf(4)).length, 3);
       });
     });
 
@@ -171,17 +156,6 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(served >= 19 && served <= 21, `${served} served`);
       });
 
-      it("is refused early when money overtakes it for too long", async (t) => {
-        const { clock, ask, grantsOf, refusal } = begin(t, { maxWaitMs: 2_000 });
-        await grantsOf(10);
-        const read = ask();
-        const money = grantsOf(30, "money");
-        await refusal(read, "RESOURCE_EXHAUSTED");
-        assert.ok(clock.now() <= 100, `refused at ${clock.now()} ms`);
-        const served = (await money).length;
-        assert.ok(served >= 9, `${served} served`);
-      });
-
       it("is served sooner when the limit is raised", async (t) => {
         const { clock, ask, take } = begin(t, { initialLimit: 1, maxWaitMs: 60_000 });
         const permit = await take();
@@ -189,19 +163,6 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         permit.observe({ limit: "20", remaining: "19" });
         await clock.runUntil(Promise.all(waiting));
         assert.ok(clock.now() <= 2_200 + lateMs, `all are served at ${clock.now()} ms`);
-      });
-
-      it("is soon refused when a lower limit makes it too late", async (t) => {
-        const { clock, ask, grantsOf } = begin(t, { initialLimit: 20, maxWaitMs: 2_000 });
-        const permits = await grantsOf(20);
-        const refusedAt: number[] = [];
-        for (let call = 0; call < 15; call++) ask().catch(() => refusedAt.push(clock.now()));
-        permits[18]!.observe({ limit: "19" });
-        await clock.run(5);
-        permits[19]!.observe({ limit: "1" });
-        await clock.run(4_000);
-        assert.ok(refusedAt.length >= 14, `${refusedAt.length} refused`);
-        assert.ok(Math.max(...refusedAt) <= 50 + lateMs, `refused at ${refusedAt} ms`);
       });
 
       it("ends when its signal aborts, with the reason as error", async (t) => {
@@ -225,14 +186,13 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
 
       it("does not hold up later calls once it was aborted", async (t) => {
         const { clock, ask, take, timeOf, refusal } = begin(t, { initialLimit: 1 });
-        const permit = await take();
+        await take();
         const caller = new AbortController();
         const first = ask({ signal: caller.signal });
         const second = timeOf(ask());
         caller.abort();
         await refusal(first, "CANCELLED");
-        permit.release();
-        assertAt(await clock.runUntil(second), 0);
+        assertAt(await clock.runUntil(second), 1_050);
       });
 
       it("leaves no listener on the signal once served", async (t) => {
@@ -349,16 +309,16 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         });
       }
 
-      it("refuses at once waiting calls that it makes too late", async (t) => {
-        const { clock, ask, take, refusal } = begin(t, { maxWaitMs: 30_000 });
+      it("refuses a waiting call that it makes too late when that has waited for maxWaitMs", async (t) => {
+        const { clock, ask, take, refusal } = begin(t, { maxWaitMs: 3_000 });
         const [first, second] = [await take(), await take()];
         first.rejected({ reset: "2" });
-        const waiting = ask({ deadlineMs: clock.epoch() + 20_000 });
+        const waiting = ask();
         await clock.run(5);
         second.rejected({ reset: "25" });
         const { retryAfterMs } = await refusal(waiting, "RESOURCE_EXHAUSTED");
-        assert.ok(retryAfterMs! > 24_900, `${retryAfterMs} ms`);
-        assertAt(clock.now(), 5);
+        assert.ok(clock.now() >= 3_000 && clock.now() <= 3_100, `refused at ${clock.now()} ms`);
+        assert.ok(retryAfterMs! > 21_900 && retryAfterMs! <= 22_100, `${retryAfterMs} ms`);
       });
 
       /** How long a token stays out now; the bucket has one, and is full. */
@@ -415,7 +375,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         const { bucket, take, grantsOf } = begin(t, { reserve: 0.3 });
         const permits = await grantsOf(10, "money");
         permits.at(-1)!.observe({ limit: "1", remaining: "0" });
-        (await take({ priority: "money" })).release();
+        await take({ priority: "money" });
         const { remaining, remainingForReads } = bucket.status();
         assert.ok(remaining >= 0 && remaining <= 1, `${remaining}`);
         assert.ok(remainingForReads >= 0, `${remainingForReads}`);

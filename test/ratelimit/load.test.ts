@@ -110,7 +110,7 @@ for (const [name, model] of Object.entries(models)) {
     });
 
     it("misses the goals with the bucket ignored (control)", async () => {
-      const permit = { observe() {}, rejected() {}, release() {} };
+      const permit = { observe() {}, rejected() {} };
       const bucketsOf = (options: BucketOptions) =>
         alone(options).map((bucket) => overridden(bucket, { take: async () => permit }));
       const figures = await simulate({ bucketsOf });

@@ -309,7 +309,7 @@ export const defects = defectsIn({
       line: "return (1_000 + margin) * Math.max(1, 1 / (this.#limit * this.#share));",
       instead: "return (500 + margin / 2) * Math.max(1, 1 / (this.#limit * this.#share));",
       brokenChecks: ["over the budget"],
-      shownBy: 11,
+      shownBy: 25,
     },
   },
   "upstream/parse-response.ts": {
@@ -616,7 +616,7 @@ export const redisDefects = defectsIn({
       line: "window = 1000 + rules.jitterMs + learned()",
       instead: "window = 500 + rules.jitterMs + learned()",
       brokenChecks: ["over the budget"],
-      shownBy: 12,
+      shownBy: 11,
     },
   },
 });

@@ -143,7 +143,7 @@ test("connections that are not made open the breaker for payments, and an answer
 test("a call that waits for a token while another one is tried is not sent", async (t) => {
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   let waits = false;
-  const { upstream, server, settled, states, service } = await breakerRig(t, html, async () => {
+  const { upstream, server, states, service } = await breakerRig(t, html, async () => {
     if (waits) await gate;
   });
   await fail(upstream, 1);
@@ -158,7 +158,6 @@ test("a call that waits for a token while another one is tried is not sent", asy
   open();
   assert.match((await queued).message, /keeps failing/);
   assert.equal(server.requests.length, 7);
-  assert.deepEqual(settled.at(-1), ["release"]);
   server.requests[6]?.socket.write(good);
   await probe.catch(() => {});
 });

@@ -23,7 +23,7 @@ import type { SendOptions, Upstream, UpstreamOptions } from "../../src/upstream/
 import { type Script, scriptedServer } from "./scripted-server.ts";
 
 /** How a permit was settled. */
-type Settled = ["observe" | "rejected", RateLimitHeaders] | ["release"];
+type Settled = ["observe" | "rejected", RateLimitHeaders];
 
 export interface RigOptions extends Partial<UpstreamOptions>, Pick<ConnectionsOptions, "tls"> {
   /** Runs before the bucket gives a token; a rejection refuses the token. */
@@ -45,7 +45,6 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}) {
   const permit = {
     observe: (headers: RateLimitHeaders) => void settled.push(["observe", headers]),
     rejected: (headers: RateLimitHeaders) => void settled.push(["rejected", headers]),
-    release: () => void settled.push(["release"]),
   };
   const upstream = createUpstream({
     account: {

@@ -24,7 +24,6 @@ export interface BudgetStatus extends Pick<RateLimitStatus, "limit" | "remaining
 export interface Taken {
   /** Number of the take, from 1. */
   readonly order: number;
-  readonly atMs: number;
   /** Tokens out (taken, and not back yet) right after this take, itself included. */
   readonly out: number;
   /** Tokens that the budget had taken off by then, in all: see `#lower`. */
@@ -101,12 +100,9 @@ export class Budget {
    * faster than the limit, so that one burst does not become another.
    */
   turnAt(priority: Priority, ahead: number, now: number): number {
-    const firstAt = Math.max(this.#pacedAt, this.nextTokenAt(priority, 0, now));
-    if (ahead === 0) return firstAt;
-    return Math.max(
-      Math.max(firstAt, now) + ahead * this.intervalMs(now),
-      this.nextTokenAt(priority, ahead, now),
-    );
+    const firstAt = Math.max(now, this.#pacedAt, this.nextTokenAt(priority, 0, now));
+    const pacedAt = firstAt + ahead * this.intervalMs(now);
+    return Math.max(pacedAt, this.nextTokenAt(priority, ahead, now));
   }
 
   /** Notes that a waiting call takes the next token, to pace the ones after it. */
@@ -118,12 +114,7 @@ export class Budget {
   take(now: number): Taken {
     const out = this.outAt(now) + 1;
     this.#log.push(now);
-    return { order: ++this.takes, atMs: now, out, lowered: this.#lowered };
-  }
-
-  /** The call was never sent: its token comes back at once. */
-  giveBack(taken: Taken): void {
-    this.#log.removeLast(taken.atMs);
+    return { order: ++this.takes, out, lowered: this.#lowered };
   }
 
   /**
@@ -143,8 +134,7 @@ export class Budget {
   }
 
   /** The upstream refused this take: without a known cause, tokens stay out longer from now on. */
-  reject(taken: Taken, answer: RateLimitReading, now: number): void {
-    this.observe(taken, answer, now);
+  reject(taken: Taken, now: number): void {
     if (taken.order > this.#explained) {
       const learned = Math.max(budgetRules.jitterMs, 2 * this.#learned(now));
       this.#learnedMs = Math.min(budgetRules.maxLearnedMs, learned);

@@ -5,7 +5,7 @@ import { loadScript } from "../../redis/script.ts";
 import type { Priority, TokenBucketOptions } from "../bucket.ts";
 import type { Clock } from "../clock.ts";
 import type { RateLimitReading } from "../headers.ts";
-import { type BudgetStatus, budgetRules } from "../local/budget.ts";
+import { type BudgetStatus, budgetRules, type Taken } from "../local/budget.ts";
 
 export interface SharedBudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   /** Where the budget is stored. */
@@ -33,12 +33,8 @@ export interface TakeRequest {
 }
 
 /** What the script replies; see take-tokens.lua. */
-export interface TakeReply extends Readonly<Record<Priority, LineReply>> {
+export interface TakeReply extends Taken, Readonly<Record<Priority, LineReply>> {
   readonly id: string;
-  readonly at: number;
-  readonly order: number;
-  readonly out: number;
-  readonly lowered: number;
   readonly counted: number;
   readonly againMs?: number;
   readonly intervalMs: number;
@@ -56,17 +52,17 @@ interface LineReply {
 }
 
 /** A token that Redis granted, as the script's reply describes it. */
-export type SharedToken = Pick<TakeReply, "id" | "at" | "order" | "out" | "lowered">;
+export type SharedToken = Taken & Pick<TakeReply, "id">;
 
 /** The tokens of a reply with the callers whose turn it is, in the order in which these were named. */
 export function grantsOf(reply: TakeReply, wants: Wants) {
-  const { id, at, lowered } = reply;
+  const { id, lowered } = reply;
   let [order, out] = [reply.order, reply.out];
   const grants: { token: SharedToken; priority: Priority; caller: string }[] = [];
   for (const priority of ["money", "read"] as const) {
     for (const caller of Object.keys(wants[priority])) {
       for (let count = reply[priority].granted[caller] ?? 0; count > 0; count--) {
-        const token = { id, at, lowered, order: ++order, out: ++out };
+        const token = { id, lowered, order: ++order, out: ++out };
         grants.push({ token, priority, caller });
       }
     }
@@ -75,16 +71,15 @@ export function grantsOf(reply: TakeReply, wants: Wants) {
 }
 
 /** The headers of the newest answer, and the take that it belongs to if Redis knows that take. */
-type NewestAnswer = Partial<Pick<TakeReply, "order" | "out" | "lowered">> & RateLimitReading;
+type NewestAnswer = Partial<Taken> & RateLimitReading;
 
 /**
  * This replica's access to the budget in Redis: each request sends reports and asks for tokens.
- * Reports are repeated if a request fails, except those of unused tokens, which are sent at most
- * once. This class says when the next request is due; its owner sends it, one at a time.
+ * Reports are repeated if a request fails. This class says when the next request is due; its owner
+ * sends it, one at a time.
  */
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
-  readonly #unused = new Map<number, number>();
   #newest: NewestAnswer | undefined;
   /** The newest take of this state that was rejected. */
   #rejected = 0;
@@ -125,17 +120,15 @@ export class SharedBudget {
     this.#options.onDue();
   }
 
-  /**
-   * Estimates when a call gets its token if `ahead` tokens go to others of this replica first;
-   * -Infinity if every call got one.
-   */
+  /** Estimates when a call gets its token if `ahead` tokens go to others of this replica first. */
   turnAt(priority: Priority, ahead: number, now: number): number {
-    if (!this.#last) return -Infinity;
-    const { reply, at } = this.#last;
-    const { money, read, intervalMs } = reply;
-    if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;
-    const { nextMs, perOwn } = reply[priority];
-    return Math.max(now, at + nextMs) + ahead * perOwn * intervalMs;
+    const { reply, at } = this.#last ?? { at: now };
+    if (reply && reply.money.unmet + (priority === "read" ? reply.read.unmet : 0) > 0) {
+      const { nextMs, perOwn } = reply[priority];
+      return Math.max(now, at + nextMs) + ahead * perOwn * reply.intervalMs;
+    }
+    const { limit, remaining } = this.status(at);
+    return at + ((ahead + 1 - remaining) * 1_000) / limit;
   }
 
   status(now: number): BudgetStatus {
@@ -146,19 +139,12 @@ export class SharedBudget {
     return { limit, remaining: now >= fullAt ? limit : remaining, fullAt };
   }
 
-  /** Gives back a granted token that was not used. */
-  giveBack({ id, at }: SharedToken): void {
-    if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
-  }
-
   /**
-   * Records an answer's headers. The next request reports those of the newest take only. A new limit
-   * is reported at once, a shortage soon, and the rest with the next request.
+   * Records an answer's headers. The next request reports those of the newest take only; it is due at
+   * once for a new limit.
    */
   observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading, now: number): void {
-    const known = this.limit;
-    if ((reading.limit ?? known) !== known) this.askBy(now);
-    else if ((reading.remaining ?? known) < known - out) this.askBy(now + flushMs);
+    if ((reading.limit ?? this.limit) !== this.limit) this.askBy(now);
     const { limit = this.#newest?.limit, remaining } = reading;
     const isNews = limit !== undefined || remaining !== undefined;
     if (isNews && id === this.#stateId && order >= (this.#newest?.order ?? 0)) {
@@ -167,8 +153,7 @@ export class SharedBudget {
   }
 
   /** Records a rejection by the upstream. It is reported now, so that all replicas stop at once. */
-  reject(token: SharedToken, reading: RateLimitReading, now: number): void {
-    this.observe(token, reading, now);
+  reject(token: SharedToken, now: number): void {
     this.askBy(now);
     if (token.id === this.#stateId) this.#rejected = Math.max(token.order, this.#rejected);
   }
@@ -181,7 +166,7 @@ export class SharedBudget {
 
   /**
    * Sends the reports and asks for tokens, in one round trip.
-   * @returns undefined if the reply came too late to use its tokens, which were given back
+   * @returns undefined if the reply came too late to use its tokens
    * @throws RedisTimeout, or whatever Redis or its connection failed with: Redis counts as away
    */
   async ask(request: TakeRequest): Promise<TakeReply | undefined> {
@@ -197,8 +182,7 @@ export class SharedBudget {
         this.askBy(now + Math.min(heartbeatMs, reply.againMs ?? heartbeatMs));
         return reply;
       }
-      // Redis would count these tokens as back less than a second after so late a use.
-      for (const { token } of grantsOf(reply, request.wants)) this.giveBack(token);
+      // Redis would count its tokens as back less than a second after so late a use.
       this.#slowSince ??= now;
       if (request.out !== undefined || now > this.#slowSince + slowMs)
         throw new RedisTimeout(usableMs);
@@ -223,12 +207,10 @@ export class SharedBudget {
       counted: this.#last?.reply.counted ?? 0,
       limit: this.limit,
       reserve,
-      unused: [...this.#unused],
       answer: newest,
       // A rejection is reported until it has passed, since Redis may forget it.
       ...(heldMs > 0 && { rejected: { order: this.#rejected, ms: Math.ceil(heldMs) + 1 } }),
     });
-    this.#unused.clear();
     const run = async () => {
       // A connection that is being opened, or broke, is no outage yet.
       if (client.status !== "ready") await readyWithin(timeoutMs, client);
@@ -238,7 +220,6 @@ export class SharedBudget {
     if (this.#newest === newest) this.#newest = undefined;
     if (reply.id !== this.#stateId) {
       // Another state numbers takes anew: what was to be reported of the old ones has no meaning.
-      this.#unused.clear();
       if (this.#newest?.order !== undefined) this.#newest = undefined;
       this.#rejected = 0;
     }
@@ -273,9 +254,6 @@ const heartbeatMs = 900;
  * often that requests pile up at a server that stalls.
  */
 const probeMs = 500;
-
-/** Longest that a report waits for the next request, in milliseconds. */
-export const flushMs = 50;
 
 /**
  * A token is not used if its reply took longer. The window exceeds a second by this margin, so two

@@ -18,7 +18,6 @@ ARGV[1]  what the replica wants and reports, as JSON:
   reserve    share of the capacity, 0 to 1, that is only for money
   wants      {money, read}: {caller: tokens} for calls that move money and for others; the names of
              customers begin with `c:`
-  unused     [[at, tokens], ...] granted here and never used; `at` as in the reply
   answer     {order?, out, lowered, limit?, remaining?}: the newest answer and the take it belongs to;
              its limit alone if that take was not of this state
   rejected   {order, ms}: the upstream refused this take; nothing may be sent for that long
@@ -31,7 +30,6 @@ Returns JSON:
     unmet    tokens wanted and not granted
     nextMs   until the next token of this line, whoever gets it
     perOwn   tokens that the replicas in line get, about, while this one gets one
-  at         when the tokens were taken, ms of this state's clock
   order      of the take before the first one granted
   out        tokens out before the first one granted
   lowered    tokens that reports and answers have taken off, in all
@@ -52,8 +50,7 @@ local CELL_MS = 5
 -- and tokens given back meanwhile.
 local MIN_PAUSE_MS = 5
 local MAX_PAUSE_MS = 250
--- Tokens are kept for a replica from this long before its turn to this long after.
-local EARLY_MS = 50
+-- Tokens are kept for a replica until this long after it was to ask.
 local LATE_MS = 100
 -- A replica that was silent for this long before the last request of any replica is gone.
 local REPLICA_MS = 5000
@@ -125,17 +122,6 @@ local function count(tokens)
   end
   counts[#times] = counts[#times] + tokens
   size = size + tokens
-end
-
-local function remove(cell, tokens)
-  for i = #times, 1, -1 do
-    if times[i] == cell then
-      local gone = math.min(tokens, counts[i])
-      counts[i] = counts[i] - gone
-      size = size - gone
-      return
-    end
-  end
 end
 
 -- Takes off tokens that were used elsewhere.
@@ -239,8 +225,6 @@ if strange then
   -- Takes of another state have no meaning here.
   if rejected then rejected.order = 0 end
   if answer then answer.order = nil end
-else
-  for _, unused in ipairs(request.unused) do remove(unused[1], unused[2]) end
 end
 if answer and answer.order then fold(answer)
 elseif answer and answer.limit then setLimit(answer.limit) end
@@ -271,13 +255,13 @@ local function newTicket()
   return state.tickets
 end
 
--- All calls that wait in a line. Those of replicas that ask soon are due: tokens are kept for them.
+-- All calls that wait in a line.
 local function lineOf(name)
   local line = {
     name = name, nodes = {}, own = {}, elsewhere = 0, replicas = 1, unmet = 0, granted = {}
   }
   local known = state.turns[name]
-  local function add(id, caller, calls, ticket, due)
+  local function add(id, caller, calls, ticket)
     local group = string.sub(caller, 1, 2) == 'c:' and 'c:' or caller
     local tickets = { known[group], known[caller], ticket }
     local node = line
@@ -285,19 +269,19 @@ local function lineOf(name)
       local nodes = node.nodes
       node = nodes[key]
       if not node then
-        node = { waits = 0, due = 0, nodes = {}, ticket = tickets[level] or newTicket() }
+        node = { waits = 0, left = 0, nodes = {}, ticket = tickets[level] or newTicket() }
         node.next = node.ticket
         nodes[key] = node
       end
       node.waits = node.waits + calls
-      if due then node.due = node.due + calls end
+      node.left = node.left + calls
     end
     return node
   end
   for id, replica in pairs(replicas) do
     if inLine(replica) then
       for caller, place in pairs(replica.callers[name]) do
-        add(id, caller, place[1], place[2], replica.due - now <= EARLY_MS)
+        add(id, caller, place[1], place[2])
         line.elsewhere = line.elsewhere + place[1]
       end
       if next(replica.callers[name]) then line.replicas = line.replicas + 1 end
@@ -305,7 +289,7 @@ local function lineOf(name)
   end
   local places = inLine(own) and own.callers[name] or {}
   for caller, calls in pairs(request.wants[name]) do
-    local leaf = add(request.replica, caller, calls, (places[caller] or {})[2], true)
+    local leaf = add(request.replica, caller, calls, (places[caller] or {})[2])
     leaf.caller, line.own[caller] = caller, leaf
     line.unmet = line.unmet + calls
   end
@@ -317,7 +301,7 @@ end
 local function nextOf(nodes)
   local first
   for _, node in pairs(nodes) do
-    if node.due > 0 and (not first or node.next < first.next) then first = node end
+    if node.left > 0 and (not first or node.next < first.next) then first = node end
   end
   return first
 end
@@ -336,11 +320,11 @@ local function passOut(line, free)
     local leaf = nextOf(node.nodes)
     local caller = leaf.caller
     if caller and passed >= free then break end
-    local tokens = math.min(turn, leaf.due)
+    local tokens = math.min(turn, leaf.left)
     if passed < free then tokens = math.min(tokens, free - passed) end
     local ticket = newTicket()
     for _, one in ipairs({ group, node, leaf }) do
-      one.due, one.next = one.due - tokens, ticket
+      one.left, one.next = one.left - tokens, ticket
       if caller then one.waits, one.ticket = one.waits - tokens, ticket end
     end
     passed = passed + tokens
@@ -447,7 +431,7 @@ local function lineReply(line)
 end
 return cjson.encode({
   id = state.id, money = lineReply(money), read = lineReply(read),
-  at = grantedAt, order = orderBefore, out = outBefore, lowered = loweredBefore,
+  order = orderBefore, out = outBefore, lowered = loweredBefore,
   counted = own.counted, againMs = againMs, intervalMs = interval,
   limit = capacity, remaining = now < state.paused and 0 or math.max(0, capacity - size),
   fullMs = fullAt - now, replicas = replicaCount

@@ -22,7 +22,6 @@ interface Asked extends Partial<Record<Priority, CallerTokens>> {
   readonly out?: number;
   readonly reserve?: number;
   readonly rejected?: Record<string, number>;
-  readonly unused?: readonly (readonly [at: number, tokens: number])[];
 }
 
 const one = { "s:": 1 };
@@ -67,21 +66,6 @@ describe("the script that takes tokens", { skip: withoutRedis }, () => {
       const waiting = replica === "one" ? { read: one } : {};
       const { money } = await account.ask(replica, { money: one, ...waiting, reserve });
       assert.deepEqual(money.granted, one, replica);
-    }
-  });
-
-  it("keeps a returned token for a waiting replica only if that asks again soon", async () => {
-    for (const [passMs, granted] of [
-      [0, one],
-      [210, {}],
-    ] as const) {
-      const account = accountOf(2);
-      const { at } = await account.ask("one", { money: { "s:": 2 } });
-      const { againMs } = await account.ask("other", { money: one });
-      assert.equal(againMs, 250);
-      account.pass(passMs);
-      const { money } = await account.ask("third", { money: one, unused: [[at, 1]] });
-      assert.deepEqual(money.granted, granted, `${passMs} ms later`);
     }
   });
 
@@ -206,7 +190,7 @@ describe("the script that takes tokens", { skip: withoutRedis }, () => {
         const { money = {}, read = {}, ...reported } = asked;
         const request = {
           ...{ replica, state, counted: 0 },
-          ...{ limit, reserve: 0, wants: { money, read }, unused: [] },
+          ...{ limit, reserve: 0, wants: { money, read } },
           ...reported,
         };
         // Sent together with the request, so that a busy machine adds no time.

@@ -89,7 +89,6 @@ function remotePermit(permit: Permit): Permit {
   return {
     observe: (answer) => asNobody(() => permit.observe(answer)),
     rejected: (answer) => asNobody(() => permit.rejected(answer)),
-    release: () => asNobody(() => permit.release()),
   };
 }
 
