@@ -5,7 +5,7 @@ import { isCrossOrigin } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
-import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
+import type { Body, Intake } from "../net/intake.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import { type AdminAnswer, type Operator, Refused, type Routes } from "./operator.ts";
 
@@ -164,7 +164,7 @@ const maxBodyBytes = 16 * 1024;
 /** @throws Refused */
 async function readJson(body: Body): Promise<unknown> {
   const tooLarge = () => new Refused(413, "the body is too large");
-  const bytes = await receiveWhole(body, { maxBytes: maxBodyBytes }, tooLarge);
+  const bytes = await body.whole({ maxBytes: maxBodyBytes }, tooLarge);
   try {
     return JSON.parse(bytes.toString());
   } catch {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isUtf8Address } from "../net/address-text.ts";
 import type { Slot } from "../net/admission.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
-import { type Body, receiveWhole } from "../net/intake.ts";
+import type { Body } from "../net/intake.ts";
 import type { Edge } from "./edge.ts";
 import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
@@ -29,27 +29,23 @@ export async function paramsOf(
   request: IncomingMessage,
   body: Body,
   slot: Slot,
-  { intake, documentOf }: Pick<Edge, "intake" | "documentOf">,
+  { documentOf }: Pick<Edge, "documentOf">,
 ): Promise<Params> {
   const { method, url = "", headers } = request;
   if (!isUtf8Address(url)) throw new RequestError("the address must be percent-encoded UTF-8");
   const search = new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length));
-  const maxBytes = limits.messageBytes;
-  /** Receives a body that is not at hand, to be decoded in a turn of the event loop. */
-  const receive = async () => {
-    const received = await receiveWhole(body, { maxBytes, slot }, () => {
-      const message = `the body must not exceed ${maxBytes} bytes`;
-      return new RequestError(message, "BAD_REQUEST", { status: 413 });
-    });
-    await intake.turn(request.socket);
-    return received;
-  };
   if (method === "POST") refuseOtherBodies(headers);
+  const maxBytes = limits.messageBytes;
   const sent =
-    method === "POST" ? ofBody(body.atHand(maxBytes) ?? (await receive())) : ofSearch(search);
+    method === "POST" ? ofBody(await body.whole({ maxBytes, slot }, tooLarge)) : ofSearch(search);
   const { documentId = null, ...params } = sent;
   const named = { ...params, documentId: documentId ?? search.get("documentId") };
   return checked({ ...params, query: documentOf(named) ?? params.query });
+}
+
+function tooLarge(): RequestError {
+  const message = `the body must not exceed ${limits.messageBytes} bytes`;
+  return new RequestError(message, "BAD_REQUEST", { status: 413 });
 }
 
 /**

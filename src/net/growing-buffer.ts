@@ -13,28 +13,25 @@ export class GrowingBuffer {
     return this.#size;
   }
 
-  /** The memory that it takes with one more piece, in bytes. */
-  roomWith(piece: Buffer): number {
-    const end = this.#size + piece.length;
-    if (this.#size === 0) return isOwn(piece) ? piece.buffer.byteLength : piece.length;
-    const { length } = this.#memory;
-    return end <= length ? length : Math.max(end, 2 * length, minBytes);
-  }
-
-  append(piece: Buffer): void {
-    const end = this.#size + piece.length;
-    if (this.#size === 0) {
+  /** @returns the memory that it takes with the piece, in bytes */
+  append(piece: Buffer): number {
+    const before = this.#size;
+    this.#size += piece.length;
+    if (before === 0) {
       // A body in one piece, as nearly all are, is copied only out of a much larger buffer.
-      this.#memory = isOwn(piece) ? piece : Buffer.from(piece);
-    } else {
-      if (end > this.#memory.length) {
-        const grown = Buffer.allocUnsafeSlow(this.roomWith(piece));
-        this.#memory.copy(grown, 0, 0, this.#size);
-        this.#memory = grown;
-      }
-      piece.copy(this.#memory, this.#size);
+      const { byteLength } = piece.buffer;
+      const isOwn = byteLength <= Math.max(minBytes, 2 * piece.length);
+      this.#memory = isOwn ? piece : Buffer.from(piece);
+      return isOwn ? byteLength : piece.length;
     }
-    this.#size = end;
+    if (this.#size > this.#memory.length) {
+      const bytes = Math.max(this.#size, 2 * this.#memory.length, minBytes);
+      const grown = Buffer.allocUnsafeSlow(bytes);
+      this.#memory.copy(grown, 0, 0, before);
+      this.#memory = grown;
+    }
+    piece.copy(this.#memory, before);
+    return this.#memory.length;
   }
 
   /** Returns what it holds, and is empty then. */
@@ -48,9 +45,4 @@ export class GrowingBuffer {
     this.#memory = nothing;
     this.#size = 0;
   }
-}
-
-/** Whether a piece takes about as much memory as it has bytes, or little in any case. */
-function isOwn(piece: Buffer): boolean {
-  return piece.buffer.byteLength <= Math.max(minBytes, 2 * piece.length);
 }

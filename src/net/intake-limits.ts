@@ -10,8 +10,6 @@ export const intakeLimits = {
   openBodyBytes: 64 * 1024,
   /** Largest message of such a service. */
   openMessageBytes: 4 * 1024,
-  /** Largest message in an address after it is decompressed: no larger than without compression. */
-  addressMessageBytes: 16 * 1024,
   /** A piece of a body below this size counts as small. */
   smallBytes: 256,
   /** Small pieces of bodies that one connection may send, after the first few of each body. */

@@ -1,5 +1,5 @@
 import { IncomingMessage, type ServerResponse } from "node:http";
-import type { ServerHttp2Stream } from "node:http2";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import { oncePer } from "../collections/once-per.ts";
 import { GatewayError } from "../errors.ts";
 import type { Admission, Slot } from "./admission.ts";
@@ -80,23 +80,8 @@ export class Intake {
   }
 }
 
-/**
- * Resolves with a whole body.
- * @throws GatewayError RESOURCE_EXHAUSTED if it was dropped, CANCELLED if its client has left, or
- * what `tooLarge` makes
- */
-export async function receiveWhole(
-  from: Pick<Body, "receive">,
-  limits: BodyLimits,
-  tooLarge: () => Error,
-): Promise<Buffer> {
-  const body = await from.receive(limits);
-  if (typeof body === "string") throw unreadError(body, tooLarge);
-  return body;
-}
-
 /** The error for a body that was not read to its end. */
-export function unreadError(why: Unread, tooLarge: () => Error): Error {
+function unreadError(why: Unread, tooLarge: () => Error): Error {
   if (why === "too-large") return tooLarge();
   if (why === "overloaded") return overloaded();
   return new GatewayError("CANCELLED", "the caller went away");
@@ -120,8 +105,6 @@ export class Body {
   /** A body that comes with its length is read only once it is asked for. */
   #isRead = false;
   #isCut = false;
-  /** Whether its pieces are counted before they are read. */
-  #isCounted = false;
   #ended: "whole" | Unread | undefined;
   #wake: (() => void) | undefined;
 
@@ -134,6 +117,22 @@ export class Body {
     // Each piece of a body with a length costs its client a packet, so that few can wait here.
     const isPlain = source instanceof IncomingMessage && !source.headers["transfer-encoding"];
     if (!isPlain) this.#read();
+  }
+
+  /**
+   * The whole body: now if it has arrived, else in a turn among the calls.
+   * @throws GatewayError RESOURCE_EXHAUSTED if it was dropped, CANCELLED if its client has left, or
+   * what `tooLarge` makes
+   */
+  whole(limits: BodyLimits, tooLarge: () => Error): Buffer | Promise<Buffer> {
+    return this.atHand(limits.maxBytes) ?? this.#late(limits, tooLarge);
+  }
+
+  async #late(limits: BodyLimits, tooLarge: () => Error): Promise<Buffer> {
+    const received = await this.receive(limits);
+    if (typeof received === "string") throw unreadError(received, tooLarge);
+    await this.#intake.turn(this.#connection);
+    return received;
   }
 
   /** The whole body, if it has arrived; undefined otherwise, or if it exceeds `maxBytes`. */
@@ -153,7 +152,10 @@ export class Body {
   async receive({ maxBytes, timeoutMs, slot }: BodyLimits): Promise<Received> {
     this.#limit(maxBytes);
     this.#read();
-    const tooSlow = () => this.#end("slow");
+    const tooSlow = () => {
+      this.#end("slow");
+      if (!(this.#source instanceof IncomingMessage)) this.#source.close(constants.NGHTTP2_CANCEL);
+    };
     const end = timeoutMs === undefined ? undefined : setTimeout(tooSlow, timeoutMs);
     const late = slot && setTimeout(slot.suspend, graceMs);
     while (!this.#ended) await this.#change();
@@ -165,13 +167,13 @@ export class Body {
 
   /**
    * What has arrived since the last call; undefined at the end. For a body of many messages, whose
-   * bytes may be `maxBytes` in all.
+   * bytes may be `maxBytes` in all. @throws as `whole`
    */
-  async next(maxBytes: number): Promise<Buffer | undefined | Unread> {
+  async next(maxBytes: number, tooLarge: () => Error): Promise<Buffer | undefined> {
     this.#limit(maxBytes);
     this.#read();
     if (this.#buffer.size === 0 && !this.#ended) await this.#change();
-    if (this.#ended && this.#ended !== "whole") return this.#ended;
+    if (this.#ended && this.#ended !== "whole") throw unreadError(this.#ended, tooLarge);
     return this.#buffer.size > 0 ? this.#take() : undefined;
   }
 
@@ -203,21 +205,19 @@ export class Body {
     if (source.readableEnded) this.#ended = "whole";
     else if (source.destroyed) this.#ended = "gone";
     else {
-      if (source instanceof IncomingMessage && source.headers["transfer-encoding"]) {
-        this.#countChunks(source);
-      }
+      this.#countPieces();
       source.on("data", this.#onData).on("end", this.#onEnd);
       source.on("close", this.#onGone).on("error", this.#onGone);
     }
   }
 
   /**
-   * Counts the chunks of an HTTP/1.1 body as the parser finds them. It finds ten thousand in one
+   * Counts the pieces as the parser finds them. That of HTTP/1.1 finds ten thousand chunks in one
    * read, and `data` events come only after all of them.
    */
-  #countChunks(source: IncomingMessage): void {
+  #countPieces(): void {
+    const source = this.#source;
     const push = source.push.bind(source);
-    this.#isCounted = true;
     source.push = (piece: Buffer | null, encoding?: BufferEncoding) =>
       piece !== null && !this.#mayCome(piece) ? false : push(piece, encoding);
   }
@@ -237,12 +237,9 @@ export class Body {
   }
 
   readonly #onData = (piece: Buffer) => {
-    if (!this.#isCounted && !this.#mayCome(piece)) return;
     this.#total += piece.length;
     if (this.#total > this.#maxBytes) return this.#end("too-large");
-    if (!this.#count(overheadBytes + this.#buffer.roomWith(piece))) return;
-    this.#buffer.append(piece);
-    this.#wake?.();
+    if (this.#count(overheadBytes + this.#buffer.append(piece))) this.#wake?.();
   };
 
   /** An HTTP/2 stream that is closed before its end has this event, too. */

@@ -20,11 +20,10 @@ export interface BufferedBytes {
   close(): void;
 }
 
-/** A body that counts, and what is known of it when something has to be dropped. */
-interface Buffered {
-  readonly connection: object;
-  readonly weightAt: (atMs: number) => number;
-  readonly drop: () => void;
+/** What has to be dropped sooner the more it weighs. */
+interface Droppable {
+  readonly weight: () => number;
+  readonly drop: (weight: number) => void;
 }
 
 /** An answer, or a socket, whose client may leave bytes unread. */
@@ -42,7 +41,7 @@ export interface Unread {
  */
 export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes) {
   const maxOfConnection = Math.max(maxBytes * intakeLimits.shareOfConnection, 1);
-  const bodies = new UnderWay<Buffered>();
+  const bodies = new UnderWay<Droppable & { readonly connection: object }>();
   /** Bytes of the bodies of each connection. */
   const ofConnection = oncePer((_: object) => ({ bytes: 0 }));
   const watched = new UnderWay<Unread>();
@@ -50,17 +49,6 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
   /** Unread bytes when they were last counted. */
   let outward = 0;
   let sweep: NodeJS.Timeout | undefined;
-
-  /** Drops bodies until `isEnough`, the greatest by bytes times age first. */
-  function dropBodies(candidates: readonly Buffered[], isEnough: () => boolean): void {
-    const at = performance.now();
-    const weighed = candidates.map((one) => ({ one, weight: one.weightAt(at) }));
-    weighed.sort((a, b) => b.weight - a.weight);
-    for (const { one } of weighed) {
-      if (isEnough()) return;
-      one.drop();
-    }
-  }
 
   const isRoomy = (share = 7 / 8) => inward + outward <= maxBytes * share;
 
@@ -70,12 +58,12 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
     if (isRoomy(1)) return;
     // The larger side is the cause.
     if (outward > inward) cutUnread();
-    dropBodies([...bodies], isRoomy);
+    dropGreatest([...bodies], isRoomy);
   }
 
   function makeRoomOf(connection: object, of: { bytes: number }): void {
     const own = [...bodies].filter((one) => one.connection === connection);
-    dropBodies(own, () => of.bytes <= maxOfConnection * (7 / 8));
+    dropGreatest(own, () => of.bytes <= maxOfConnection * (7 / 8));
   }
 
   function countUnread(): void {
@@ -86,13 +74,14 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
   }
 
   function cutUnread(): void {
-    const all = [...watched].map(({ bytes, cut }) => ({ bytes: bytes(), cut }));
-    all.sort((a, b) => b.bytes - a.bytes);
-    for (const { bytes, cut } of all) {
-      if (isRoomy() || bytes === 0) return;
+    const cutOf = (cut: () => void) => (bytes: number) => {
       outward -= bytes;
       cut();
-    }
+    };
+    dropGreatest(
+      [...watched].map(({ bytes, cut }) => ({ weight: bytes, drop: cutOf(cut) })),
+      isRoomy,
+    );
   }
 
   function look(): void {
@@ -123,7 +112,7 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
       };
       const member = bodies.add({
         connection,
-        weightAt: (atMs) => own * (atMs - startedMs + 1),
+        weight: () => own * (performance.now() - startedMs + 1),
         drop() {
           close();
           onDrop();
@@ -149,6 +138,16 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
       return inward;
     },
   };
+}
+
+/** Drops one after another, what weighs most first, until it is enough. */
+function dropGreatest(all: readonly Droppable[], isEnough: () => boolean): void {
+  const weighed = all.map(({ weight, drop }) => ({ weight: weight(), drop }));
+  weighed.sort((a, b) => b.weight - a.weight);
+  for (const { weight, drop } of weighed) {
+    if (isEnough() || weight === 0) return;
+    drop(weight);
+  }
 }
 
 const sweepIntervalMs = 500;

@@ -101,6 +101,9 @@ export function createOnePort(options: OnePortOptions) {
     const guarded = guard.of(session);
     const body = intake.body(stream, stream, session, () => guarded?.cut("small_pieces"));
     if (fields.some(isPadded)) trimFields(headers);
+    // As Node's HTTP/1.1 server does.
+    if (headers.expect === "100-continue" && !stream.closed)
+      stream.additionalHeaders({ ":status": 100 });
     options.listener(headOfHttp2(stream, session, headers, body, guarded?.ending));
   });
   const inTurn = onePerTurn();

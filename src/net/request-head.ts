@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { Body, BodyLimits, Outlet, Received } from "./intake.ts";
+import type { Body, Outlet } from "./intake.ts";
 
 /**
  * A request whose headers have arrived. Most of a request's cost is in the objects that read and
@@ -24,10 +24,6 @@ export interface RequestHead {
   answer(answer: HttpResponse): void;
   /** Its body, whose bytes count from the first one on. */
   readonly body: Body;
-  /** Tells a client that waits for this to send its body, before that is read piece by piece. */
-  proceed(): void;
-  /** Receives a body that is not at hand. A client that takes longer than `timeoutMs` is gone. */
-  receive(limits: BodyLimits): Promise<Received>;
   /**
    * Answers a request whose body was received or is not needed. Has no effect if the client has
    * left.
@@ -62,7 +58,7 @@ export interface HttpResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** A string is written as UTF-8, over HTTP/1.1 in one write with the headers if possible. */
   readonly body: Uint8Array | string;
-  readonly trailers?: Readonly<Record<string, string>>;
+  readonly trailers?: Readonly<Record<string, string>> | undefined;
 }
 
 export function emptyResponse(status: number, headers: HttpResponse["headers"] = {}): HttpResponse {
@@ -100,10 +96,6 @@ export function headOfHttp1(
       head.send(answer);
     },
     body,
-    // Node's server does.
-    proceed() {},
-    // Node's server enforces the time-out.
-    receive: ({ maxBytes, slot }) => body.receive({ maxBytes, slot }),
     send({ status, headers, body: content, trailers }) {
       if (!head.begin({ status, headers })) return;
       if (trailers) response.addTrailers(trailers);
@@ -146,17 +138,6 @@ export function headOfHttp2(
       setImmediate(() => head.send(answer));
     },
     body,
-    proceed() {
-      if (headers.expect !== "100-continue" || head.isGone()) return;
-      stream.additionalHeaders({ ":status": 100 });
-    },
-    async receive(limits) {
-      head.proceed();
-      const received = await body.receive(limits);
-      if (received !== "slow") return received;
-      stream.close(constants.NGHTTP2_CANCEL);
-      return "gone";
-    },
     send({ status, headers, body: content, trailers }) {
       const waitForTrailers = trailers !== undefined;
       // gRPC clients read headers as trailers only if these headers end the stream.

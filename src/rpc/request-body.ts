@@ -11,7 +11,6 @@ import {
   transformSplitEnvelope,
 } from "@connectrpc/connect/protocol";
 import { GatewayError, unlessAborted } from "../errors.ts";
-import { receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { invalid } from "./decode-errors.ts";
 import { decodeRequest } from "./decode-request.ts";
@@ -29,19 +28,15 @@ export function requestOf(
   arrived: ArrivedCall,
   signal: AbortSignal,
 ): Message | Promise<Message> | AsyncIterable<Message> {
-  const { method, head, asked } = arrived;
+  const { method, head, asked, slot, options } = arrived;
   if (isBidi(method)) return decodeEnvelopes(piecesOf(arrived, signal), arrived);
   const maxBytes = method.readMaxBytes + asked.protocol.extraBytes;
-  const body = asked.query ? messageOfQuery(asked.query) : head.body.atHand(maxBytes);
-  return body ? decoded(body, arrived) : received(arrived, maxBytes);
-}
-
-/** Decodes a body in this turn of the event loop: one that arrived after the call's waits for another. */
-async function received(arrived: ArrivedCall, maxBytes: number): Promise<Message> {
-  const { head, method, slot, options } = arrived;
-  const limits = { maxBytes, timeoutMs: options.limits.requestTimeoutMs, slot };
-  const body = await receiveWhole(head, limits, () => tooLarge(method));
-  await options.intake.turn(head.connection);
+  // Over HTTP/1.1 Node's server enforces the time-out.
+  const timeoutMs = head.httpVersion === "2" ? options.limits.requestTimeoutMs : undefined;
+  const body = asked.query
+    ? messageOfQuery(asked.query)
+    : head.body.whole({ maxBytes, timeoutMs, slot }, () => tooLarge(method));
+  if (body instanceof Promise) return body.then((late) => decoded(late, arrived));
   return decoded(body, arrived);
 }
 
@@ -115,9 +110,8 @@ function decodeEnvelopes(
  * @throws GatewayError RESOURCE_EXHAUSTED if it grows beyond them
  */
 function decompressed({ method, asked }: ArrivedCall, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { freeBytes, ratio, addressMessageBytes } = intakeLimits;
-  const { readMaxBytes } = method;
-  const maxBytes = asked.query ? Math.min(readMaxBytes, addressMessageBytes) : readMaxBytes;
+  const { freeBytes, ratio } = intakeLimits;
+  const { readMaxBytes: maxBytes } = method;
   const maxOutputLength = Math.min(maxBytes, freeBytes + ratio * bytes.length);
   if (bytes.length === 0) return new Uint8Array();
   try {
@@ -154,12 +148,11 @@ async function* piecesOf(
   { head, method }: ArrivedCall,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  head.proceed();
   for (;;) {
     signal.throwIfAborted();
-    const piece = await unlessAborted(head.body.next(intakeLimits.openBodyBytes), signal);
+    const next = head.body.next(intakeLimits.openBodyBytes, () => tooLarge(method));
+    const piece = await unlessAborted(next, signal);
     if (piece === undefined) return;
-    if (typeof piece === "string") throw unreadError(piece, () => tooLarge(method));
     yield piece;
   }
 }

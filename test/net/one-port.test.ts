@@ -179,27 +179,6 @@ test("an HTTP/2 request whose client leaves before its call begins reaches no me
   }
 });
 
-test("calls that are to be told to send their bodies, when their connection ends, are cancelled", async () => {
-  const gate = Promise.withResolvers<void>();
-  let began = 0;
-  const identify = () => {
-    began++;
-    return gate.promise.then(() => caller);
-  };
-  await using started = await start(answers, { identify });
-  const peer = await h2Peer(started.port);
-  const headers = callHeaders(getPaymentPath, { expect: "100-continue" });
-  // More than leave in one turn of the event loop.
-  for (let n = 0; n < 90; n++) {
-    peer.send(frame(frameType.headers, flag.endHeaders, 2 * n + 1, headers));
-  }
-  await until(() => began === 90);
-  await once(peer.socket.end(), "close");
-  gate.resolve();
-  await until(() => started.records.length >= 90);
-  assert.deepEqual(new Set(started.records.map(({ code }) => code)), new Set(["CANCELLED"]));
-});
-
 test("a connection that stays silent, or stops within the preface, is cut", async (t) => {
   await using started = await start(answers, { limits: { sniffTimeoutMs: 50 } });
   for (const opening of ["", "PRI * HTTP/2.0"]) {

@@ -58,12 +58,12 @@ test("a body that arrived with its headers is at hand, and the next request is s
   assert.deepEqual(bodies, ["first", "", "0123456789", "last"]);
 });
 
-test("a body that is incomplete or too long is not at hand, and goes through `receive`", async (t) => {
+test("a body that is incomplete or too long is not at hand, and is received", async (t) => {
   const bodies: Received[] = [];
   const arrived = Promise.withResolvers<void>();
   const { socket, answered } = await serving(t, async (head) => {
     assert.equal(head.body.atHand(maxBytes), undefined);
-    const received = head.receive({ maxBytes, timeoutMs: 60_000 });
+    const received = head.body.receive({ maxBytes, timeoutMs: 60_000 });
     arrived.resolve();
     bodies.push(await received);
     answerOf(head);

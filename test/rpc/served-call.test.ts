@@ -206,20 +206,6 @@ test("a request that is no call is refused by its status, and gives its slot bac
   assert.equal(rpc.calls.length, 0);
 });
 
-test("a compressed message in an address grows to 16 KiB at most", async (t) => {
-  const { url } = await rig(t);
-  for (const [bytes, status] of [
-    [16_000, 400],
-    [17_000, 429],
-  ] as const) {
-    const message = gzipSync(JSON.stringify({ externalId: "x".repeat(bytes) }));
-    const query = new URLSearchParams({ encoding: "json", compression: "gzip", base64: "1" });
-    query.set("message", message.toString("base64url"));
-    const read = await fetch(`${url}${getPaymentPath}?${query}`);
-    assert.equal(read.status, status, await read.text());
-  }
-});
-
 test("a message that grows too many times as large is refused in these words", async (t) => {
   const rpc = await rig(t);
   const bytes = gzipSync(JSON.stringify({ externalId: "x".repeat(900_000) }));
