@@ -92,7 +92,6 @@ const reasons: Readonly<Record<string, readonly [codes: string, meaning: string]
   ],
   TOKEN_EXPIRED: ["UNAUTHENTICATED", "the JWT has expired, also during a stream"],
   TOKEN_INVALID: ["UNAUTHENTICATED", "the JWT is not valid; the message says why"],
-  TOO_MANY_QUESTIONS: ["RESOURCE_EXHAUSTED", "ends a stream of reflection: open another"],
   TOO_MANY_STREAMS: [
     "RESOURCE_EXHAUSTED",
     "the caller has too many streams open, or a socket too many operations",

@@ -1,16 +1,13 @@
 import {
   createRegistry,
-  type DescExtension,
   type DescFile,
   type DescService,
   type MessageInitShape,
-  type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { oncePer } from "../../collections/once-per.ts";
-import { GatewayError } from "../../errors.ts";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import {
   ServerReflection,
@@ -30,9 +27,6 @@ import type { Implementation } from "./routes.ts";
  */
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
 
-/** Most questions on one stream: more than the files and symbols that a tool asks for. */
-const maxQuestions = 500;
-
 /**
  * Server reflection: it gives tools such as `buf curl` the schema of the given services and of the
  * details of their errors. Each question waits for its turn among the calls.
@@ -45,12 +39,7 @@ export function createReflection(
   const onRefused = () => report("refused", { listener: "rpc", kind: "other" });
   return {
     async *serverReflectionInfo(requests, call) {
-      let questions = 0;
       for await (const request of requests) {
-        if (++questions > maxQuestions) {
-          const message = `a stream takes at most ${maxQuestions} questions: open another`;
-          throw new GatewayError("RESOURCE_EXHAUSTED", message, { reason: "TOO_MANY_QUESTIONS" });
-        }
         const slot = await turnOf(admission, "other", call, onRefused);
         try {
           call.signal.throwIfAborted();
@@ -74,13 +63,12 @@ export function createAnswers(
 ): (question: ServerReflectionRequest["messageRequest"]) => ReflectionResponse {
   const roots = [...services.map(({ file }) => file), ...errorDetails];
   const files = new Map(withImports(roots).map((file) => [file.proto.name, file]));
-  const types = createRegistry(...files.values());
   const fileOfSymbol = new Map<string, DescFile>();
-  for (const type of types) for (const name of namesIn(type)) fileOfSymbol.set(name, type.file);
-  const extensionsOf = (typeName: string) =>
-    [...types].filter(
-      (type) => type.kind === "extension" && type.extendee.typeName === typeName,
-    ) as DescExtension[];
+  for (const type of createRegistry(...files.values())) {
+    fileOfSymbol.set(type.typeName, type.file);
+    if (type.kind !== "service") continue;
+    for (const { name } of type.methods) fileOfSymbol.set(`${type.typeName}.${name}`, type.file);
+  }
   const names = services.map((service) => ({ name: service.typeName }));
   const encoded = oncePer((file: DescFile): ReflectionResponse => {
     const fileDescriptorProto = withImports([file]).map(bytesOf);
@@ -97,18 +85,9 @@ export function createAnswers(
         return fileAnswer(files.get(question.value));
       case "fileContainingSymbol":
         return fileAnswer(fileOfSymbol.get(question.value));
-      case "fileContainingExtension": {
-        const { containingType, extensionNumber } = question.value;
-        const extensions = extensionsOf(containingType);
-        return fileAnswer(extensions.find(({ number }) => number === extensionNumber)?.file);
-      }
-      case "allExtensionNumbersOfType": {
-        const baseTypeName = question.value;
-        if (!types.getMessage(baseTypeName)) return failure(Code.NotFound, "unknown message");
-        const numbers = extensionsOf(baseTypeName).map(({ number }) => number);
-        const extensionNumber = numbers.sort((a, b) => a - b);
-        return { case: "allExtensionNumbersResponse", value: { baseTypeName, extensionNumber } };
-      }
+      case "fileContainingExtension":
+      case "allExtensionNumbersOfType":
+        return failure(Code.Unimplemented, "no message of these calls has extensions");
       default:
         return failure(Code.InvalidArgument, "the request asks nothing");
     }
@@ -123,19 +102,4 @@ const bytesOf = oncePer((file: DescFile) => toBinary(FileDescriptorProtoSchema, 
 
 function failure(errorCode: Code, errorMessage: string): ReflectionResponse {
   return { case: "errorResponse", value: { errorCode, errorMessage } };
-}
-
-/** The names of a type and of what is defined in it, besides other types. */
-function namesIn(type: ReturnType<Registry["get"]> & object): string[] {
-  const { typeName, kind } = type;
-  const own =
-    kind === "message" ? [...type.fields, ...type.oneofs] : kind === "service" ? type.methods : [];
-  // An enum's values are in the same scope as the enum, not inside it.
-  const beside = kind === "enum" ? type.values : [];
-  const scope = typeName.slice(0, -type.name.length);
-  return [
-    typeName,
-    ...own.map(({ name }) => `${typeName}.${name}`),
-    ...beside.map(({ name }) => scope + name),
-  ];
 }
