@@ -224,25 +224,18 @@ class Queues {
   }
 
   #slot(moneyOnly: boolean): Slot {
-    this.#inFlight += 1;
-    let counted = true;
-    let isOver = false;
-    const suspend = () => {
-      if (counted) this.#inFlight -= 1;
-      counted = false;
+    let state: "new" | "counted" | "suspended" | "over" = "new";
+    const become = (next: typeof state) => {
+      if (state === "over") return;
+      this.#inFlight += Number(next === "counted") - Number(state === "counted");
+      state = next;
     };
+    become("counted");
     return {
       moneyOnly,
-      suspend,
-      resume: () => {
-        if (counted || isOver) return;
-        counted = true;
-        this.#inFlight += 1;
-      },
-      leave() {
-        isOver = true;
-        suspend();
-      },
+      leave: () => become("over"),
+      suspend: () => become("suspended"),
+      resume: () => become("counted"),
     };
   }
 }

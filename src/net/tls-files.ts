@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { ConfigError } from "../errors.ts";
 import type { Tls } from "./one-port.ts";
@@ -37,44 +37,32 @@ export function openTlsFiles(
 /** Returns the identity if its parts can be used together. @throws ConfigError otherwise */
 function fitting(identity: Tls): Tls {
   const { cert, key, ca } = identity;
-  const [leaf] = certificates("TLS_CERT_FILE", cert);
-  if (!leaf?.checkPrivateKey(privateKey(key))) {
-    throw new ConfigError(
-      "TLS_KEY_FILE",
-      "is not the key of the first certificate in TLS_CERT_FILE",
-    );
-  }
+  certificates("TLS_CERT_FILE", cert);
   if (ca !== undefined) certificates("TLS_CLIENT_CA_FILE", ca);
   try {
-    createSecureContext({ ...identity });
+    // An empty key would be left out.
+    createSecureContext({ cert, key: key || " " });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new ConfigError("TLS_CERT_FILE", `cannot be used (${code ?? message})`);
+    const wanted = "the PEM key, without a passphrase, of the first certificate in TLS_CERT_FILE";
+    throw new ConfigError("TLS_KEY_FILE", `is not ${wanted} (${code ?? message})`);
   }
   return identity;
 }
 
 /**
- * The certificates in a PEM text. OpenSSL would read a text without one as an empty list of
- * authorities, which rejects every client.
+ * Refuses a PEM text that has no certificates. OpenSSL would read it as an empty list of authorities,
+ * which rejects every client.
  * @throws ConfigError if there is none, or one is malformed
  */
-function certificates(variable: string, text: string): X509Certificate[] {
+function certificates(variable: string, text: string): void {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) throw new ConfigError(variable, "has no PEM certificate");
-  return blocks.map((block, index) => {
+  for (const [index, block] of blocks.entries()) {
     try {
-      return new X509Certificate(block);
+      new X509Certificate(block);
     } catch {
       throw new ConfigError(variable, `its certificate ${index + 1} is not well-formed`);
     }
-  });
-}
-
-function privateKey(text: string): KeyObject {
-  try {
-    return createPrivateKey(text);
-  } catch {
-    throw new ConfigError("TLS_KEY_FILE", "has no PEM private key without a passphrase");
   }
 }

@@ -91,7 +91,7 @@ test("what cannot be used at start ends the process with 78 and the variable's n
         ...{ TLS_CERT_FILE: tlsFile("localhost.crt"), TLS_KEY_FILE: tlsFile("renewed.key") },
         ...{ AUTH_MODE: "keys", API_KEYS_FILE: "/nowhere.json" },
       },
-      /^API_KEYS_FILE: .*\nTLS_KEY_FILE: is not the key of the first certificate/,
+      /^API_KEYS_FILE: .*\nTLS_KEY_FILE: is not the PEM key/,
     ],
     [
       { DATA_DIR: dirname(files.write("sandbox.sqlite", noDatabase)), ALLOW_VOLATILE: "" },

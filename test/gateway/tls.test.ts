@@ -125,7 +125,7 @@ test("new connections get a renewed certificate, open ones continue, and an inva
   await until(() => told.records.length > 0);
   const [{ msg, reason } = {}] = told.records;
   assert.match(`${msg}`, /cannot use a changed file/);
-  assert.match(`${reason}`, /^TLS_KEY_FILE: has no PEM private key/);
+  assert.match(`${reason}`, /^TLS_KEY_FILE: is not the PEM key/);
   await shown(gateway.rpcUrl, "localhost");
   assert.deepEqual(await expiryOf(gateway.adminUrl), endOf("localhost"));
 

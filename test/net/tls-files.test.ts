@@ -116,8 +116,12 @@ test("files that cannot be used at start are refused with the name of their vari
     [{ cert: "no PEM" }, /^TLS_CERT_FILE: has no PEM certificate$/],
     [{ cert: broken }, /^TLS_CERT_FILE: its certificate 1 is not well-formed$/],
     [{ cert: first.cert + broken }, /^TLS_CERT_FILE: its certificate 2 is not well-formed$/],
-    [{ key: "no PEM" }, /^TLS_KEY_FILE: has no PEM private key/],
-    [{ key: second.key }, /^TLS_KEY_FILE: is not the key of the first certificate/],
+    [{ key: "" }, /^TLS_KEY_FILE: is not the PEM key, without a passphrase, of the first/],
+    [{ key: "no PEM" }, /^TLS_KEY_FILE: is not the PEM key/],
+    [
+      { key: second.key },
+      /^TLS_KEY_FILE: is not the PEM key, .* in TLS_CERT_FILE \(ERR_OSSL_X509_KEY_VALUES_MISMATCH\)$/,
+    ],
     [{ ca: "" }, /^TLS_CLIENT_CA_FILE: has no PEM certificate$/],
   ];
   for (const [wrong, message] of cases) {
