@@ -81,27 +81,23 @@ function violationIn(type: DescMessage, json: object, path: string): FieldViolat
 const isName = (key: string) => /^[A-Za-z_]\w{0,63}$/.test(key);
 
 function violationAt(field: DescField, value: unknown, path: string): FieldViolation | undefined {
-  if (field.fieldKind !== "list") return violationOf(field, value, value, path);
+  if (field.fieldKind !== "list") return violationOf(field, value, path);
   if (!Array.isArray(value)) return { path, message: "must be a list" };
   for (const [index, item] of value.entries()) {
-    const violation = violationOf(field, item, [item], `${path}[${index}]`);
+    const violation = violationOf(field, item, `${path}[${index}]`);
     if (violation) return violation;
   }
   return undefined;
 }
 
-/** @param whole the field's JSON: the value, or a list of it alone */
-function violationOf(
-  field: DescField,
-  value: unknown,
-  whole: unknown,
-  path: string,
-): FieldViolation | undefined {
+/** @param value of a list, one of its items */
+function violationOf(field: DescField, value: unknown, path: string): FieldViolation | undefined {
   const { message } = field;
   const isOurs = message && !message.typeName.startsWith("google.protobuf.");
   if (isOurs && isObject(value)) return violationIn(message, value, path);
+  const json = (field.fieldKind === "list" ? [value] : value) as JsonValue;
   try {
-    fromJson(field.parent, { [field.name]: whole as JsonValue });
+    fromJson(field.parent, { [field.name]: json });
     if (!isInstant(field) || isOfCalendar(value as string)) return undefined;
     return { path, message: `must be ${nounOf(field)}` };
   } catch (error) {

@@ -4,7 +4,6 @@ import {
   type Compression,
   compressedFlag,
   compressionNegotiate,
-  type EnvelopedMessage,
   encodeEnvelopes,
   mergeNonProtocolHeaders,
 } from "@connectrpc/connect/protocol";
@@ -45,7 +44,8 @@ export interface Protocol {
   readonly end: (error: ConnectError | undefined) => StreamEnd;
 }
 
-type StreamEnd = { readonly trailers: Headers } | EnvelopedMessage;
+/** An envelope, or HTTP trailers. */
+type StreamEnd = { readonly data?: Uint8Array; readonly trailers?: Headers };
 
 /** What the headers of a request ask for; of a read by GET also its URL. */
 export interface Asked {
@@ -221,10 +221,8 @@ export function successOf(
   }
   const headers = { ...envelopeHeaders(protocol, compression), ...given };
   const first = envelope(bytesOfMessage(message), compression);
-  const end = protocol.end(undefined);
-  return "data" in end
-    ? { status: 200, headers, body: Buffer.concat([first, encodeEnvelopes(end)]) }
-    : { status: 200, headers, body: first, trailers: end.trailers };
+  const { data, trailers } = protocol.end(undefined);
+  return { status: 200, headers, body: data ? Buffer.concat([first, data]) : first, trailers };
 }
 
 /** The answer to a call that failed before anything was sent. It is never compressed. */
@@ -237,11 +235,10 @@ export function failureOf(protocol: Protocol, error: ConnectError, given: Header
     return withLength(codeToHttpStatus(error.code), headers, errorToJsonBytes(error, {}));
   }
   const headers = { ...envelopeHeaders(protocol, null), ...given };
-  const end = protocol.end(error);
-  if ("data" in end) return { status: 200, headers, body: encodeEnvelopes(end) };
+  const { data = "", trailers } = protocol.end(error);
   // The trailers are sent as the only headers: after separate headers, a client would take the call
   // as begun and not retry it (gRPC A6).
-  return { status: 200, headers: { ...headers, ...end.trailers }, body: "" };
+  return { status: 200, headers: { ...headers, ...trailers }, body: data };
 }
 
 function withLength(status: number, headers: Headers, body: Uint8Array | string): HttpResponse {
@@ -262,10 +259,10 @@ function connect(codec: "json" | "proto", isStream = false): Protocol {
 
 const connectEnds = createEndStreamSerialization({});
 
-function connectEnd(error: ConnectError | undefined): EnvelopedMessage {
+function connectEnd(error: ConnectError | undefined): StreamEnd {
   const metadata = new globalThis.Headers();
   const data = connectEnds.serialize({ metadata, ...(error && { error }) });
-  return { flags: endStreamFlag, data };
+  return { data: encodeEnvelopes({ flags: endStreamFlag, data }) };
 }
 
 function grpc(name: "grpc" | "grpc-web", codec: "json" | "proto"): Protocol {
@@ -276,7 +273,8 @@ function grpc(name: "grpc" | "grpc-web", codec: "json" | "proto"): Protocol {
     ...(!hasTrailers && { endFlag: trailerFlag }),
     end(error) {
       const trailers = error ? trailersOf(error) : succeeded;
-      return hasTrailers ? { trailers } : { flags: trailerFlag, data: trailerLines(trailers) };
+      if (hasTrailers) return { trailers };
+      return { data: encodeEnvelopes({ flags: trailerFlag, data: trailerLines(trailers) }) };
     },
   };
 }

@@ -1,3 +1,4 @@
+import openapi from "../../openapi.json" with { type: "json" };
 import { oncePer } from "../collections/once-per.ts";
 import { GatewayError } from "../errors.ts";
 import { overloaded } from "../net/overloaded.ts";
@@ -39,7 +40,7 @@ export function createRequestListener(
     try {
       if (method) enter(method, head);
       else if (path !== openapiPath) head.answer(emptyResponse(404));
-      else serveOpenapi(head).catch((error: unknown) => failed(head, path, error));
+      else serveOpenapi(head);
     } catch (error) {
       failed(head, path, error);
     }
@@ -188,20 +189,16 @@ const openapiPath = "/openapi.json";
  * Answers with the description of the unary methods as JSON over HTTP. It needs no credentials, as
  * reflection does not: it holds nothing but the public contract.
  */
-async function serveOpenapi({ method, answer }: RequestHead): Promise<void> {
-  if (method !== "GET" && method !== "HEAD")
-    return answer(emptyResponse(405, { allow: "GET, HEAD" }));
-  if (!document) {
-    const { default: json } = await import("../../openapi.json", { with: { type: "json" } });
-    document = Buffer.from(JSON.stringify(json));
-  }
+function serveOpenapi({ method, answer }: RequestHead): void {
   const headers = {
     "content-type": "application/json",
     "content-length": String(document.byteLength),
     "cache-control": "no-cache",
     "x-content-type-options": "nosniff",
   };
-  answer({ status: 200, headers, body: method === "HEAD" ? "" : document });
+  if (method === "GET" || method === "HEAD") {
+    answer({ status: 200, headers, body: method === "HEAD" ? "" : document });
+  } else answer(emptyResponse(405, { allow: "GET, HEAD" }));
 }
 
-let document: Buffer | undefined;
+const document = Buffer.from(JSON.stringify(openapi));

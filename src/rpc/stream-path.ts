@@ -2,7 +2,7 @@ import { ServerResponse } from "node:http";
 import { constants } from "node:http2";
 import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import { type Compression, encodeEnvelopes } from "@connectrpc/connect/protocol";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
@@ -120,14 +120,10 @@ class StreamAnswer implements Partial<ServiceCall> {
   end(error: ConnectError | undefined): void {
     const outlet = this.#begin();
     if (!outlet || isOver(outlet)) return;
-    const end = this.#protocol.end(error);
-    if ("data" in end) {
-      outlet.end(encodeEnvelopes(end));
-      return;
-    }
-    if (outlet instanceof ServerResponse) outlet.addTrailers(end.trailers);
-    else outlet.once("wantTrailers", () => outlet.sendTrailers({ ...end.trailers }));
-    outlet.end();
+    const { data, trailers = {} } = this.#protocol.end(error);
+    if (outlet instanceof ServerResponse) outlet.addTrailers(trailers);
+    else outlet.once("wantTrailers", () => outlet.sendTrailers({ ...trailers }));
+    outlet.end(data);
   }
 
   /**

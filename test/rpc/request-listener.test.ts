@@ -5,12 +5,7 @@ import http2 from "node:http2";
 import { test } from "node:test";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import {
-  type HttpResponse,
-  headOfHttp1,
-  headOfHttp2,
-  type RequestHead,
-} from "../../src/net/request-head.ts";
+import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
 import { noReport } from "../../src/report.ts";
 import type { ServingOptions } from "../../src/rpc/methods.ts";
 import { defaultLimits, type ServedMethod } from "../../src/rpc/methods.ts";
@@ -81,23 +76,3 @@ for (const version of ["1.1", "2"] as const) {
     assert.equal(errors.length, 1);
   });
 }
-
-test("a file that cannot be read now, as without a free descriptor, does not end the process", async () => {
-  const { listener, errors } = broken();
-  const statuses: number[] = [];
-  const { promise: answered, resolve } = Promise.withResolvers<void>();
-  const unreadable = {
-    ...{ method: "GET", url: "/openapi.json" },
-    answer({ status }: HttpResponse) {
-      // Where reading the file fails, all after it is not run.
-      if (status === 200) throw new Error("EMFILE");
-      statuses.push(status);
-      resolve();
-    },
-  };
-  listener(unreadable as RequestHead);
-  await answered;
-  assert.deepEqual(statuses, [500]);
-  await new Promise(setImmediate);
-  assert.equal(errors.length, 1);
-});
