@@ -106,10 +106,7 @@ export interface Observations {
   /** An answer named another `external_id` than its request: the client discards it. */
   mixUp: AtEndpoint;
   /** A field of an answer or a callback was not read as it was sent. */
-  fieldFault: OfAccount & {
-    /** Of the answer; a callback has its `resource`. */
-    readonly endpoint?: string;
-    readonly resource?: string;
+  fieldFault: AtEndpoint & {
     readonly path: string;
     readonly kind: string;
     /** A word that the gateway does not know, if that is the fault. */
@@ -238,7 +235,7 @@ interface Stream {
   readonly transport: string;
 }
 
-/** `endpoint` is method and path template. */
+/** `endpoint` is method and path template; of a callback, `callback` and its resource. */
 interface AtEndpoint extends OfAccount {
   readonly endpoint: string;
 }

@@ -204,7 +204,8 @@ async function keep(
   { account, kind, resource }: Route,
   body: Uint8Array,
 ): Promise<Judged> {
-  const onFault = (fault: WireFault) => report("fieldFault", { account, resource, ...fault });
+  const endpoint = `callback ${resource}`;
+  const onFault = (fault: WireFault) => report("fieldFault", { account, endpoint, ...fault });
   const { entry, reason = "", error } = parseCallback(kind, body, { onFault, payoutEnds });
   if (entry) {
     const { outcome } = await ledger.append(account, entry);

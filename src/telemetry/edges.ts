@@ -1,6 +1,6 @@
 import type { Handlers } from "../report.ts";
 import { alike, type TelemetryContext } from "./metrics.ts";
-import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/attributes.ts";
+import { isServerFailure, rpcStatusOf } from "./tracing/attributes.ts";
 
 /** Calls, operations and streams, and what limits cut. The edges write their access log themselves. */
 export function edges({ metrics, repeated, durations }: TelemetryContext) {
@@ -59,7 +59,7 @@ export function edges({ metrics, repeated, durations }: TelemetryContext) {
       if (code === "INTERNAL" && !isCallersMistake) internalErrors.add({ edge: "rpc" });
       if (call.unary) rpcSeconds.observe(call, durationMs, call.traceparent);
       durations?.rpcServerCall(durationMs, {
-        "rpc.system.name": rpcSystemOf(protocol),
+        "rpc.system.name": protocol === "connect" ? "connectrpc" : "grpc",
         "rpc.method": `${service}/${method}`,
         "rpc.status_code": rpcStatusOf(protocol, code),
         "rpc.response.status_code": rpcStatusOf(protocol, code),

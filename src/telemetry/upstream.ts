@@ -78,14 +78,14 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
         "answer names another external_id than its request: treated as no answer. The service or a proxy mixes answers up; each request gets its own connection for 10 minutes",
       );
     },
-    fieldFault({ account, endpoint, resource, path: field, kind, value }) {
-      const about = resource === undefined ? { account, endpoint } : { account, resource };
+    fieldFault({ account, endpoint, path: field, kind, value }) {
+      const about = { account, endpoint, field };
       if (kind !== "unrecognized" || value === undefined) {
-        fieldFaults.add({ endpoint: endpoint ?? `callback ${resource}`, field, kind });
+        fieldFaults.add({ endpoint, field, kind });
         // A service that has changed says so with every answer.
         repeated.add(
-          `${account} ${endpoint ?? resource} ${field} ${kind}`,
-          { ...about, field, fault: kind },
+          `${account} ${endpoint} ${field} ${kind}`,
+          { ...about, fault: kind },
           "unexpected value from the payments service: field left unset",
         );
         return;
@@ -95,7 +95,7 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
       if (loggedWords.has(word) || loggedWords.size >= maxWords) return;
       loggedWords.add(word);
       log.warn(
-        { ...about, field, value },
+        { ...about, value },
         "the payments service sent a value that the gateway does not know: it is kept in `unrecognized` and changes no state. Logged once per value; metrics count it",
       );
     },

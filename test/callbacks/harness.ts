@@ -47,8 +47,8 @@ export async function startReceiver({
     }),
     report: reportTo({
       callback: (received) => void verdicts.push(received),
-      fieldFault: ({ account, resource, path }) =>
-        void faults.push(`${account} ${resource} ${path}`),
+      fieldFault: ({ account, endpoint, path }) =>
+        void faults.push(`${account} ${endpoint} ${path}`),
     }),
   });
   const server = createServer((req, res) => void handle(req, res));

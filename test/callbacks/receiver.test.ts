@@ -203,7 +203,7 @@ describe("the callback receiver", () => {
       await using receiver = await startReceiver();
       const body = success.replace('"100.50"', '{"value":1}').replace('"id-1"', "null");
       assert.equal((await receiver.send(signed(body))).status, 200);
-      assert.deepEqual(receiver.faults, ["shop payments details.amount"]);
+      assert.deepEqual(receiver.faults, ["shop callback payments details.amount"]);
       assert.deepEqual(steps(await history(receiver.log)), ["payment:success"]);
     });
   });

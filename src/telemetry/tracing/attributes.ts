@@ -91,11 +91,6 @@ export function rpcStatusOf(protocol: string, code: ErrorCode | "OK"): string | 
   return code === "OK" ? undefined : code.toLowerCase();
 }
 
-/** The conventions' system name of a protocol of the RPC edge. */
-export function rpcSystemOf(protocol: string): "grpc" | "connectrpc" {
-  return protocol === "connect" ? "connectrpc" : "grpc";
-}
-
 /** Whether a code is a failure of the server, not only a mistake of the caller. */
 export function isServerFailure(code: ErrorCode | "OK"): boolean {
   return serverFailures.has(code);
