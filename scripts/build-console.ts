@@ -25,7 +25,7 @@ export async function buildConsole(): Promise<number | undefined> {
       write: false,
       minify: true,
       format: "esm",
-      target: ["chrome120", "firefox120", "safari17"],
+      target: ["chrome123", "firefox120", "safari17.5"],
       jsx: "automatic",
       jsxImportSource: "preact",
       legalComments: "none",

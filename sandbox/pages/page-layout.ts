@@ -40,21 +40,14 @@ export function redirect(location: string): HttpResponse {
 const style = `
 :root {
   color-scheme: light dark;
-  --back: #f2f4f7; --card: #fff; --text: #1b2430; --soft: #5a6675; --line: #d5dbe3;
-  --main: #1f5fd0; --on-main: #fff; --good: #176b3a; --bad: #b3261e; --wait: #7a5200;
-}
-@media (prefers-color-scheme: dark) {
-  :root:not(.white) {
-    --back: #11151b; --card: #1b222c; --text: #e8edf3; --soft: #a3b0bf; --line: #38434f;
-    --main: #7fb0ff; --on-main: #0b1730; --good: #6fd69b; --bad: #ff9d94; --wait: #f0c36d;
-  }
+  --back: light-dark(#f2f4f7, #11151b); --card: light-dark(#fff, #1b222c);
+  --text: light-dark(#1b2430, #e8edf3); --soft: light-dark(#5a6675, #a3b0bf);
+  --line: light-dark(#d5dbe3, #38434f); --main: light-dark(#1f5fd0, #7fb0ff);
+  --on-main: light-dark(#fff, #0b1730); --good: light-dark(#176b3a, #6fd69b);
+  --bad: light-dark(#b3261e, #ff9d94); --wait: light-dark(#7a5200, #f0c36d);
 }
 :root.white { color-scheme: light; }
-:root.dark {
-  color-scheme: dark;
-  --back: #11151b; --card: #1b222c; --text: #e8edf3; --soft: #a3b0bf; --line: #38434f;
-  --main: #7fb0ff; --on-main: #0b1730; --good: #6fd69b; --bad: #ff9d94; --wait: #f0c36d;
-}
+:root.dark { color-scheme: dark; }
 * { box-sizing: border-box; }
 body {
   margin: 0; padding: 2rem 1rem; background: var(--back); color: var(--text);
