@@ -435,26 +435,6 @@ test("a call that another process has ended meanwhile is not published as NOT_DO
   assert.deepEqual(given.settled, []);
 });
 
-test("a payment that stays pending is looked up even if no call of this gateway made it", async (t) => {
-  const books = rig();
-  await books.tell("p1", PaymentStatus.PENDING);
-  let asked = 0;
-  const given = reconcile(t, books, async () => {
-    if (++asked === 2) await books.tell("p1", PaymentStatus.SUCCESS);
-  });
-  await until(() => given.settled.length > 0);
-  assert.deepEqual(await books.open(), []);
-});
-
-test("a pending payment of an open call is looked up by that call alone", async (t) => {
-  const books = rig();
-  await books.pending();
-  await books.tell("p1", PaymentStatus.PENDING);
-  const given = reconcile(t, books, async () => {});
-  await until(() => given.probes >= 3);
-  assert.equal((await books.open()).length, 1);
-});
-
 test("while half of the tokens are left no look asks the service, but an event settles a call", async (t) => {
   const books = rig();
   await books.lose();
@@ -471,18 +451,6 @@ test("while half of the tokens are left no look asks the service, but an event s
   await books.tell("p1", PaymentStatus.SUCCESS);
   await until(() => given.settled.length > 0);
   assert.deepEqual([given.settled, given.probes], [["event"], 0]);
-});
-
-test("a call that is not settled in time goes to an operator and no longer blocks others", async (t) => {
-  const books = rig({ giveUpMs: 60_000 });
-  await books.lose();
-  const given = reconcile(t, books, async () => {}, { giveUpMs: 30 });
-  await until(() => given.givenUp > 0);
-  const [open] = await books.open();
-  assert.equal(open?.needsOperator, true);
-  const known = await books.log.known(account, PAYMENT, externalId);
-  assert.equal(firstEvent(known)?.callOutcome, CallOutcome.NEEDS_OPERATOR);
-  await books.begin();
 });
 
 for (const [when, state] of [
