@@ -620,3 +620,11 @@ export const redisDefects = defectsIn({
     },
   },
 });
+
+/** @throws Error for a name that no defect has */
+export function defectOf(wanted: string): Defect {
+  const all = [...defects, ...sqliteDefects, ...redisDefects];
+  const found = all.find(({ name }) => name === wanted);
+  if (found) return found;
+  throw new Error(`no such defect; there are:\n${all.map(({ name }) => name).join("\n")}`);
+}

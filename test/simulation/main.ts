@@ -2,15 +2,16 @@
  * Makes random histories, and prints which promises are broken in them.
  *
  *   npm run simulate -- [--histories <n>] [--seed <first>] [--store memory|sqlite|redis]
- *                       [--jobs <processes>] [--defect <name>] [--print]
+ *                       [--jobs <threads>] [--defect <name>] [--print]
  *
  * With `--print` each broken history is shrunk and printed as a diagram. With a defect (see
  * defects.ts) it stops at the first history that shows it.
  */
 import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { defects, redisDefects, sqliteDefects } from "./defects.ts";
-import { type Figures, runMany, storeNames } from "./many.ts";
+import { defectOf } from "./defects.ts";
+import { type Figures, runMany } from "./many.ts";
+import { forms, type StoreName } from "./run.ts";
 import { seedsOf, tableOf } from "./table.ts";
 
 const { values } = parseArgs({
@@ -24,8 +25,8 @@ const { values } = parseArgs({
   },
 });
 const { print } = values;
-const store = storeNames.find((name) => name === values.store);
-if (!store) throw new Error(`there is no store ${values.store}: ${storeNames.join(", ")}`);
+const store = values.store as StoreName;
+if (!(store in forms)) throw new Error(`there is no store ${store}: ${Object.keys(forms)}`);
 const wholeOf = (name: "histories" | "seed" | "jobs", text: string) => {
   const number = Number(text);
   if (/^\d+$/.test(text) && number > 0 && Number.isSafeInteger(number)) return number;
@@ -34,11 +35,7 @@ const wholeOf = (name: "histories" | "seed" | "jobs", text: string) => {
 const first = wholeOf("seed", values.seed);
 const histories = wholeOf("histories", values.histories);
 const jobs = values.jobs === undefined ? undefined : wholeOf("jobs", values.jobs);
-const all = [...defects, ...sqliteDefects, ...redisDefects];
-const defect = all.find(({ name }) => name === values.defect);
-if (values.defect !== undefined && !defect) {
-  throw new Error(`no such defect; there are:\n${all.map(({ name }) => name).join("\n")}`);
-}
+const defect = values.defect === undefined ? undefined : defectOf(values.defect);
 
 const say = (text: string) => writeSync(1, `${text}\n`);
 const stopping = new AbortController();
@@ -56,7 +53,7 @@ const rateOf = ({ histories, calls }: Figures) =>
 let told = startedMs;
 let brokenSoFar = 0;
 say(`${histories} histories on ${store} from seed ${first}`);
-const { figures, broken, nextSeed } = await runMany({
+const { figures, broken } = await runMany({
   ...{ first, histories, store, jobs, defect: defect?.name, print, signal: stopping.signal },
   onBroken({ seed, violations, drawing }) {
     brokenSoFar++;
@@ -74,7 +71,6 @@ const { calls, posts, callbacks, shown, virtualMs } = figures;
 say(
   `${figures.histories} histories on ${store} in ${secondsOf().toFixed(0)} s (${rateOf(figures)}): ${calls} calls, ${posts} requests that move money, ${callbacks} callbacks, ${shown} events shown, ${(virtualMs / 3_600_000).toFixed(1)} hours; ${broken.length} broken`,
 );
-if (wasStopped) say(`all seeds before ${nextSeed} were tried`);
 const seeds = seedsOf(broken);
 say(`\n${tableOf(figures.tried, seeds)}`);
 for (const [check, all] of seeds) say(`broken: ${check}: seeds ${all.slice(0, 20).join(", ")}`);

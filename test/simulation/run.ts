@@ -1,8 +1,10 @@
 import { judge, type Verdicts } from "./checks.ts";
 import type { History } from "./history.ts";
-import type { StoreName } from "./many.ts";
 import { type Plan, planOf, type Step } from "./plan.ts";
 import { type OpenStores, simulate } from "./simulate.ts";
+
+/** The stores in which the gateways of a simulation keep their state. */
+export type StoreName = "memory" | "sqlite" | "redis";
 
 /** How each kind of store is opened. Its code is loaded when the first history needs it. */
 export const forms: Readonly<Record<StoreName, Form>> = {

@@ -27,6 +27,7 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { readEvent } from "../../src/ledger/stored-event.ts";
 import {
   type CallOutcome,
   type CallRecord,
@@ -36,7 +37,7 @@ import {
   statesListed,
   type WatcherRecord,
 } from "./history.ts";
-import { type Account, accounts, nameIn, partsOf } from "./merchant.ts";
+import { type Account, accounts, keyringOf, nameIn, partsOf } from "./merchant.ts";
 import { StoreNetwork } from "./network.ts";
 import { isPayout, type PayStep, type Plan, type Step, type WatchStep } from "./plan.ts";
 import { inCall, Recorder } from "./recorder.ts";
@@ -552,7 +553,10 @@ class World {
     await scheduler.wait(20);
     this.#isOver = true;
     const logs = accounts.map(async (account) =>
-      (await this.stores.log(account)).map((event) => eventOf(event, epochMs, account)),
+      (await this.stores.log(account)).map(({ cursor, bytes }) => {
+        const { event } = readEvent(keyringOf(account).events, bytes);
+        return eventOf({ ...event, cursor }, epochMs, account);
+      }),
     );
     const log = (await Promise.all(logs)).flat();
     const gateways = this.#replicas.map(({ name, isUp }) => ({ name, back: isUp }));

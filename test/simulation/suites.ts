@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Defect } from "./defects.ts";
 import { kept } from "./kept.ts";
-import type { StoreName } from "./many.ts";
 import type { Plan } from "./plan.ts";
 import { planting } from "./plant.ts";
-import { runPlan } from "./run.ts";
+import { runPlan, type StoreName } from "./run.ts";
 
 /** Tests that the kept histories which a store can have break no promise. */
 export function testKept(store: StoreName, isPossible: (plan: Plan) => boolean = () => true): void {

@@ -1,11 +1,9 @@
 import { EventEmitter } from "node:events";
 import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
-import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import { readEvent } from "../../../src/ledger/stored-event.ts";
 import type { RowPage } from "../../../src/stores/kernel.ts";
 import { createSqliteKernel } from "../../../src/stores/sqlite/kernel.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
@@ -59,13 +57,9 @@ export function createSqliteStores(options: StoreOptions): Stores {
       if (running.size > 0 || thread?.isWriting) return false;
       return disk.membersOf(dueIndex) === 0;
     },
-    async log(account): Promise<Event[]> {
+    async log(account) {
       const of = { name: account, epoch: "00000000", retentionMs };
-      const { rows } = disk.read("page", of, 0, undefined, undefined, 100_000) as RowPage;
-      const { events: seal } = keyringOf(account);
-      return rows.map(({ cursor, bytes }) =>
-        Object.assign(readEvent(seal, bytes).event, { cursor }),
-      );
+      return (disk.read("page", of, 0, undefined, undefined, 100_000) as RowPage).rows;
     },
     powerOff: () => disk.powerOff(scheduler.nowMs),
     async close() {

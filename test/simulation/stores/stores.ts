@@ -1,6 +1,6 @@
-import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { TokenBucket } from "../../../src/ratelimit/queued-bucket.ts";
+import type { Row } from "../../../src/stores/kernel.ts";
 import type { Account } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
 import type { Replication } from "../plan.ts";
@@ -32,7 +32,7 @@ export interface Stores {
   /** Whether no call is open, except those that are flagged for an operator. */
   isQuiet(): Promise<boolean>;
   /** The whole log of an account. */
-  log(account: Account): Promise<readonly Event[]>;
+  log(account: Account): Promise<readonly Row[]>;
   /** The budget is shared over the network, so a gateway may be cut off from it. */
   readonly sharesBudget?: boolean;
   /** Nothing reaches the server's replica for this long. */
