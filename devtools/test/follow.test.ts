@@ -58,16 +58,6 @@ async function follow(
 
 const broken = new ConnectError("reset", Code.Unavailable);
 
-test("a reopened stream starts after the last yielded event", async () => {
-  const { cursors, asked } = await follow([
-    [event("1"), event("2"), broken],
-    [event("3")],
-    [broken],
-  ]);
-  assert.deepEqual(cursors, ["1", "2", "3"]);
-  assert.deepEqual(asked, [undefined, "2", "3", "3"]);
-});
-
 test("a stream that breaks before its first event is reopened where it started", async () => {
   const startsAt = (cursor: string) => new Headers({ "x-start-cursor": cursor });
   const { cursors, asked } = await follow([
