@@ -67,15 +67,6 @@ test("ALPN picks HTTP/2 when the client offers it", async () => {
   }
 });
 
-test("cleartext on a TLS port does no harm", async (t) => {
-  await using started = await start(answers, { tls: true });
-  const socket = await connected(t, started.port);
-  socket.end(post("{}"));
-  socket.resume();
-  await once(socket, "close");
-  await assertAlive(started);
-});
-
 test("bytes may arrive one by one, HTTP/2 preface and HTTP/1.1 request alike", async (t) => {
   await using started = await start(answers);
   const slow = await connected(t, started.port);
