@@ -4,7 +4,6 @@ import { text } from "node:stream/consumers";
 import { beforeEach, test } from "node:test";
 import { ofSuite } from "../of-suite.ts";
 import { startBefore } from "../start.ts";
-import { graphql } from "./callers.ts";
 
 /** Requests that reached the upstream, which answers a payment with the amount that it received. */
 const received: { url: string; body: string }[] = [];
@@ -224,26 +223,6 @@ test("values that the spec allows are sent: long ids, empty values, short card n
   assert.equal(sent.external_id, request.external_id);
   assert.equal(sent.payment_method.cc.number, "41111111");
   assert.deepEqual(sent.fingerprint, browser);
-});
-
-test("decimals reach the upstream and come back as the same text, by RPC and GraphQL", async () => {
-  let n = 0;
-  const check = async (amount: string) => {
-    const byRpc = await rpc("PaymentService/CreatePayment", {
-      ...good,
-      amount,
-      external_id: `rpc-${n++}`,
-    });
-    assert.equal(byRpc.json.payment?.details?.amount, amount);
-    const query = `mutation { createPayment(input: { amount: "${amount}", currency: "UAH",
-      mode: HOSTED, externalId: "graphql-${n++}", paymentMethod: { type: CARD }
-    }) { ... on Payment { details { amount } } } }`;
-    const { data } = await graphql(gateway, query);
-    assert.deepEqual(data.createPayment, { details: { amount } });
-  };
-  for (const amount of ["10.10", "0.1", "99999999999.99", "0", "123456789012345", "0.000001"]) {
-    await check(amount);
-  }
 });
 
 interface Json {
