@@ -3,20 +3,14 @@ import { randomBytes } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import grpc from "@grpc/grpc-js";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
-import {
-  CreatePaymentRequestSchema,
-  PaymentService,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { listen } from "../listen.ts";
 import { logRecords } from "../log-records.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
-import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import {
@@ -146,14 +140,6 @@ const pay = (
 const callers: Record<string, Caller> = {
   "Connect over HTTP/1.1": (externalId, headers) => pay("Connect", externalId, headers),
   "gRPC over HTTP/2": (externalId, headers) => pay("gRPC", externalId, headers),
-  "grpc-js metadata": async (externalId, headers) => {
-    const client = grpcJsClient(PaymentService, Number(new URL(gateways[0].rpcUrl).port));
-    const metadata = new grpc.Metadata();
-    for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
-    const request = create(CreatePaymentRequestSchema, hostedPayment(externalId));
-    await askByGrpcJs(client, "createPayment", request, metadata);
-    client.close();
-  },
   "GraphQL by POST": async (externalId, headers) => {
     const { createPayment } = await dataOf(gateways[0], mutationOf(externalId), { headers });
     assert.equal(createPayment.__typename, "Payment");
