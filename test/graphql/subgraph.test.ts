@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { composeServices } from "@theguild/federation-composition";
@@ -23,11 +22,6 @@ import { schema } from "../../src/graphql/schema/schema.ts";
 import { createSubgraphSchema, printSubgraph } from "../../src/graphql/schema/subgraph.ts";
 import { type Answer, type Served, serve, somebody } from "./serve.ts";
 import { firstResult, socketClient } from "./socket.ts";
-
-test("schema.subgraph.graphql is the printed schema of the code", () => {
-  const committed = readFileSync(new URL("../../schema.subgraph.graphql", import.meta.url), "utf8");
-  assert.equal(printSubgraph(), committed, "run npm run generate");
-});
 
 test("the schema of other gateways has nothing of a subgraph", async (t) => {
   for (const name of ["_Any", "_Entity", "_Service"]) assert.equal(schema.getType(name), undefined);
