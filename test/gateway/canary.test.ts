@@ -401,23 +401,12 @@ for (const [name, connect] of Object.entries(edges)) {
     const literal = `mutation { createPayment(input: {amount: "1", currency: "UAH", mode: DIRECT,
       externalId: "e", paymentMethod: {method: {cc: {number: "${pan}", cvv: "${secrets.cvv}",
       expMonth: 12, expYear: 2031}}}}) { __typename ${results} } }`;
+    // Others are refused in test/graphql/input.test.ts: these have a secret where a message may quote it.
     const wrong: [query: string, variables?: Record<string, unknown>][] = [
       [createPayment, { input: { ...good, amount: pan.repeat(2) } }],
       [createPayment, { input: { ...good, paymentMethod: { method: { cc: pan } } } }],
-      [createPayment, { input: { ...good, mode: pan } }],
       [createPayment, { input: { ...good, [pan]: secrets.cvv } }],
-      [createPayment, { input: { ...good, amout: secrets.cryptogram } }],
-      [
-        createPayment,
-        { input: { ...good, paymentMethod: { method: { cc: { ...card, numbr: pan } } } } },
-      ],
-      [createPayment, { input: [good, secrets.cryptogram] }],
-      [createPayment, { input: `${JSON.stringify(good)}` }],
       [literal.replace(`"${pan}"`, pan)],
-      [literal.replace("mode: DIRECT", `mode: "${pan}"`)],
-      [literal.replace('"UAH"', `{a: "${secrets.cryptogram}", b: ${pan}}`)],
-      [literal.replace("expMonth: 12", `expMont: "${pan}"`)],
-      [literal.replace("expMonth: 12", `expMonth: "${pan}"`)],
       [literal.replace(") {", `, other: "${pan}") {`)],
       [literal.slice(0, literal.indexOf(pan) + 10)],
       [literal.replace(`"${pan}"`, `"${pan} "`)],
