@@ -3,8 +3,6 @@ import { after, before, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
@@ -14,7 +12,7 @@ import { clientOf, paymentRequest } from "./callers.ts";
 
 const files = scratch();
 const [shopKey, marketKey, bothKey] = [newKey(), newKey(), newKey()];
-const scopes = ["payments:read", "payments:write", "events:read", "watch:create"];
+const scopes = ["payments:read", "payments:write"];
 
 let gateway: Gateway;
 let emulators: Sandbox[];
@@ -38,7 +36,6 @@ before(async () => {
       { name: "market", key: marketKey, scopes, merchants: ["market"] },
       { name: "both", key: bothKey, scopes },
     ]),
-    WATCH_TOKEN_SECRET: "w".repeat(32),
     RATE_LIMIT_INITIAL: "50",
   });
 });
@@ -79,19 +76,6 @@ test("the same external id is a different payment in another account", async () 
   await pay("same", marketKey);
   const [a, b] = await Promise.all([look("same", shopKey), look("same", marketKey)]);
   assert.notEqual(a.payment?.details?.paymentId, b.payment?.details?.paymentId);
-});
-
-test("a watch token is valid only for its account", async () => {
-  await pay("watched", shopKey);
-  const about = { externalId: "watched", kind: EventKind.PAYMENT };
-  const { token } = await clientOf(EventService, gateway).createWatchToken(about, as(shopKey));
-  const watch = async (account?: string) => {
-    const events = clientOf(PaymentService, gateway).watchPayment(about, as(token, account));
-    for await (const { event } of events) return event;
-    return undefined;
-  };
-  assert.equal((await watch())?.externalId, "watched");
-  await assert.rejects(watch("market"), { code: Code.PermissionDenied });
 });
 
 test("each account has a budget of its own", async () => {
