@@ -126,8 +126,7 @@ export class Replica {
     return new Promise((resolve) => {
       const request = Object.assign(Readable.from([body]), {
         ...{ method: "POST", url: `/callbacks/${account}/${resource}` },
-        headers: { "content-length": `${body.length}` },
-        rawHeaders: ["x-service-signature", signature],
+        headers: { "content-length": `${body.length}`, "x-service-signature": signature },
         socket: {},
       }) as unknown as IncomingMessage;
       let answered = 503;
