@@ -147,7 +147,7 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: Emulator["clock"] | undefined;
   const now = () => clock?.now() ?? Date.now();
-  const stores = await openStores(config, keyrings, { report, tracing }, log, now);
+  const stores = await openStores(config, keyrings, report, log, now);
   const { ledger } = stores;
 
   const { sandboxAddress: address, dataDirectory } = config;

@@ -3,7 +3,7 @@ import { ConfigError, ofAccount } from "../errors.ts";
 import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { QueuedBucket } from "../ratelimit/queued-bucket.ts";
-import type { Logger } from "../report.ts";
+import type { Logger, Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { createMemoryKernel } from "../stores/memory/kernel.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
@@ -19,7 +19,7 @@ import type { LedgerOptions, Stores } from "./stores.ts";
 export async function openStores(
   config: Config,
   keyrings: ReadonlyMap<string, Keyring>,
-  observers: Pick<LedgerOptions, "report" | "tracing">,
+  report: Report,
   log: Logger,
   now: () => number = Date.now,
 ): Promise<Stores> {
@@ -31,7 +31,7 @@ export async function openStores(
     giveUpMs,
     locksMs: config.reconcileAfterMs === undefined ? giveUpMs : undefined,
     keyringOf: (account) => ofAccount(keyrings, account),
-    ...observers,
+    report,
   };
   if (redis) {
     const { redisStores } = await import("./redis-stores.ts");

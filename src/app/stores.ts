@@ -3,12 +3,10 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import type { Tracing } from "../telemetry/tracing/tracing.ts";
 
 /** What the ledger of each kind of store is made with. */
 export interface LedgerOptions extends Ages {
   readonly report: Report;
-  readonly tracing: Tracing;
   readonly keyringOf: (account: string) => Keyring;
 }
 

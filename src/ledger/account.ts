@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { ByAge } from "../collections/by-age.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
@@ -16,7 +17,7 @@ import {
   type Row,
   type RowPage,
 } from "../stores/kernel.ts";
-import { activeSpan, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { activeSpan } from "../telemetry/tracing/tracing.ts";
 import { Change, Draft } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
@@ -29,8 +30,8 @@ import type { Turns } from "./turns.ts";
 /** A committed step. */
 export interface Done<T> {
   readonly result: T;
-  /** The events that it appended, with their cursors. */
-  readonly events: readonly Event[];
+  /** The decision that was committed; its events have their cursors. */
+  readonly change: Change;
   /** The store's clock when it was committed; see `Change.now`. */
   readonly nowMs: number;
 }
@@ -38,8 +39,6 @@ export interface Done<T> {
 export interface AccountOptions extends Ages {
   /** Default: nothing is reported. */
   readonly report?: Report | undefined;
-  /** Default: nothing is traced. */
-  readonly tracing?: Tracing | undefined;
   /**
    * Encrypts the secrets of an account's events, and its dead letters. Undefined for a store that is
    * this process's memory, which holds the secrets anyway: nothing is encrypted.
@@ -61,7 +60,6 @@ export class LedgerAccount {
   readonly turns: Turns;
   readonly keyring: Sealing | undefined;
   readonly #name: string;
-  readonly #tokens: () => string;
   readonly #options: AccountOptions;
   readonly #cache = new RecordCache();
   /**
@@ -76,18 +74,11 @@ export class LedgerAccount {
   readonly #hub = new Hub();
   #watching: Promise<() => void> | undefined;
 
-  /** @param shared what all accounts of the process take in turn */
-  constructor(
-    name: string,
-    kernel: AccountKernel,
-    options: AccountOptions,
-    shared: { readonly tokens: () => string; readonly turns: Turns },
-  ) {
+  constructor(name: string, kernel: AccountKernel, options: AccountOptions, turns: Turns) {
     this.kernel = kernel;
-    this.turns = shared.turns;
+    this.turns = turns;
     this.keyring = options.keyringOf?.(name);
     this.#name = name;
-    this.#tokens = shared.tokens;
     this.#options = options;
   }
 
@@ -119,14 +110,15 @@ export class LedgerAccount {
     for (let tries = 0; tries < maxTries; tries++) {
       const { change, result } = this.#decided(keys, decide);
       // The store has just said what this rests on, at one instant, and there is nothing to store.
-      if (change.isRead && foundMs !== undefined) return { result, events: [], nowMs: foundMs };
+      if (change.isRead && foundMs !== undefined) return { result, change, nowMs: foundMs };
       const commit = this.#commitOf(change);
       const committed = await this.#commit(commit, keys);
       if (committed.kind === "conflict") {
         for (const found of committed.records) this.#cache.found(found);
         foundMs = committed.nowMs;
       } else {
-        return { result, ...this.#done(change, commit, committed) };
+        this.#remember(change, commit, committed);
+        return { result, change, nowMs: committed.nowMs };
       }
     }
     const details = { reason: "STORE_UNAVAILABLE", retryAfterMs: 1_000 } as const;
@@ -145,7 +137,8 @@ export class LedgerAccount {
         const value = this.understood(key, () => recordIn(was.text));
         return new Draft(key, value, was);
       });
-      const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#options);
+      const token = `${tokenBase}${(commits++).toString(36)}`;
+      const change = new Change(token, this.kernel.nowMs(), drafts, this.#options);
       return { change, result: this.understood(keys[0] ?? "", () => decide(change)) };
     } catch (error) {
       // The store may have another one by the next step.
@@ -221,11 +214,11 @@ export class LedgerAccount {
     return { token, records, events, indexes, isRead };
   }
 
-  #done(
+  #remember(
     change: Change,
     commit: Commit,
     { cursors, nowMs, instant, texts }: Extract<Committed, { kind: "committed" }>,
-  ): Omit<Done<unknown>, "result"> {
+  ): void {
     const places = cursors.map(placeIn);
     for (const [n, draft] of change.drafts.entries()) {
       const text = commit.records[n]?.text;
@@ -233,16 +226,14 @@ export class LedgerAccount {
       const now = texts?.[n] ?? filledIn(text, commit.token, places, nowMs, instant);
       this.#cache.wrote(draft, commit.token, now);
     }
-    const events = change.events.map(({ event }, n) => {
+    for (const [n, { event }] of change.events.entries()) {
       event.cursor = cursors[n] ?? "";
       const bytes = commit.events[n]?.bytes;
       if (bytes) this.#recent.set(event.cursor, { event, bytes });
-      return event;
-    });
+    }
     this.#recent.fromOldest(
       (oldest) => this.#recent.size > maxRecent && this.#recent.delete(oldest),
     );
-    return { nowMs, events };
   }
 
   /**
@@ -336,6 +327,13 @@ export class LedgerAccount {
     watching?.then((end) => end()).catch(() => {});
   }
 }
+
+/**
+ * Begins each token of a commit, which is of letters and digits: nobody can guess one, so no text from
+ * outside contains it.
+ */
+const tokenBase = randomBytes(9).toString("hex");
+let commits = 0;
 
 /** Live readers are hardly ever further behind than a page of the feed. */
 const maxRecent = 256;

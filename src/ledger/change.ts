@@ -1,6 +1,7 @@
-import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { IndexChange, Version } from "../stores/kernel.ts";
 import type { Ages, OpenCall, SettledBy } from "./intents.ts";
+import type { Appended } from "./log.ts";
 
 /**
  * A step on its way: the records that it decides on, and what it changes. Decisions change the
@@ -13,6 +14,8 @@ export class Change {
   readonly ages: Ages;
   readonly events: EventChange[] = [];
   readonly indexes: IndexChange[] = [];
+  /** What became of each entry, and the outcomes of calls that it tells. */
+  readonly written: Written[] = [];
   /** The calls that events ended. */
   readonly settled: { readonly call: OpenCall; readonly by?: SettledBy }[] = [];
   readonly drafts: readonly Draft[];
@@ -43,6 +46,10 @@ export class Change {
   get instant(): string {
     return `${this.token}:instant`;
   }
+}
+
+interface Written extends Pick<Appended, "outcome" | "conflict"> {
+  readonly source: EventSource;
 }
 
 export interface EventChange {

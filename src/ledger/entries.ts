@@ -13,6 +13,12 @@ import { newRecord, ofRecordKey, type PaymentRecord, type StoredOperation } from
  * known, and the state of its operation.
  */
 export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
+  const appended = addTo(change, draft, entry);
+  change.written.push({ ...appended, source: entry.source });
+  return appended;
+}
+
+function addTo(change: Change, draft: Draft, entry: Entry): Appended {
   const record = recordOf(draft);
   const known = record.operations.find((one) => isSameOperation(one, entry));
   const { replaces, late, conflict } = merge(known, entry);
@@ -44,6 +50,7 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
 export function addOutcome(change: Change, draft: Draft, id: string, outcome: CallOutcome): void {
   const { event } = append(change, draft, outcomeEvent(ofRecordKey(draft.key), outcome), id);
   showState(draft, event);
+  change.written.push({ outcome: "stored", conflict: false, source: event.source });
 }
 
 /** The event of such an outcome. */

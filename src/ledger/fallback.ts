@@ -116,7 +116,7 @@ export class LedgerWithFallback extends Ledger {
   }
 
   /** Never throws: what cannot be written now is reported, and written later, while this process lives. */
-  protected override async ended(
+  override async end(
     account: string,
     intent: Intent,
     ending: Ending,
@@ -210,7 +210,7 @@ export class LedgerWithFallback extends Ledger {
 
   /** Once it was made, it returns the same. */
   #write(account: string, intent: Intent, ending: Ending, told?: Entry) {
-    const end = () => super.ended(account, intent, ending, told);
+    const end = () => super.end(account, intent, ending, told);
     // Each try belongs to the call, whoever has it made.
     const span = activeSpan.getStore();
     const write = untilMade(span ? () => activeSpan.run(span, end) : end);

@@ -1,11 +1,11 @@
-import { randomBytes } from "node:crypto";
-import { errorOfAbort, GatewayError } from "../errors.ts";
-import { CallOutcome, type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { GatewayError } from "../errors.ts";
+import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
-import { noReport } from "../report.ts";
+import { noReport, type Observations } from "../report.ts";
 import { assertOf, assertReadable, type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
+import { activeTrace } from "../telemetry/tracing/tracing.ts";
 import { type AccountOptions, LedgerAccount } from "./account.ts";
 import {
   addNews,
@@ -50,7 +50,6 @@ import type {
   Snapshot,
   Topic,
 } from "./log.ts";
-import { activeTrace, eventFacts, observed } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import {
   keyRecordKey,
@@ -105,7 +104,7 @@ export class Ledger {
   readonly letters: DeadLetters;
   readonly #options: LedgerOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
-  readonly #shared = { tokens: createTokens(), turns: createTurns() };
+  readonly #turns = createTurns();
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -124,10 +123,8 @@ export class Ledger {
    * entry that says whether the payment is held, if that differs from what was noted.
    */
   async append(account: string, entry: Entry): Promise<Appended> {
-    return observed(this.#options, account, entry, async () => {
-      const step = this.#stepOf(account, entry, (change, draft) => addNews(change, draft, entry));
-      return (await step).result;
-    });
+    const decide = (change: Change, draft: Draft) => addNews(change, draft, entry);
+    return (await this.#stepOf(account, entry, decide, { told: entry })).result;
   }
 
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
@@ -200,7 +197,6 @@ export class Ledger {
     after: Cursor | "latest" | "earliest",
     options: ReadOptions,
   ): Promise<AsyncIterable<Event>> {
-    if (options.signal.aborted) throw errorOfAbort(options.signal);
     return readOn(this.#account(account), topic, after, options);
   }
 
@@ -281,9 +277,7 @@ export class Ledger {
       return answer ? { kind: "keyAnswered", answer: Buffer.from(answer) } : { kind: "keyUnknown" };
     }
     if (result === "over") {
-      throw new StoreUnavailable(new Error("the call was taken for lost while it began"), {
-        ...{ away: false, broken: false },
-      });
+      throw new StoreUnavailable(new Error("the call was taken for lost while it began"));
     }
     return { kind: result } as Begun;
   }
@@ -295,36 +289,20 @@ export class Ledger {
     ending: Ending,
     told?: Entry,
   ): Promise<Appended | undefined> {
-    return observed(this.#options, account, told, () => this.ended(account, intent, ending, told));
-  }
-
-  protected ended(
-    account: string,
-    intent: Intent,
-    ending: Ending,
-    told?: Entry,
-  ): Promise<Appended | undefined> {
-    return this.#ended(account, intent, ending, told);
+    const { keyDigest } = intent;
+    const decide = (change: Change, draft: Draft, keyDraft: Draft | undefined) =>
+      endCall(change, draft, keyDraft, intent, ending, told);
+    return (await this.#stepOf(account, intent, decide, { keyDigest, told })).result;
   }
 
   /** Stores that a call is lost, and is due: its lease is over, and its process is gone, or slow. */
   async lose(account: string, intent: Intent): Promise<void> {
-    const { id, checks, notFound } = intent;
+    const { id, checks, notFound, keyDigest } = intent;
     const decide = (change: Change, draft: Draft, keyDraft: Draft | undefined) => {
       endCall(change, draft, keyDraft, intent, { state: "unknown" });
       lookedAt(change, draft, id, { checks, notFound, inMs: 0 });
     };
-    await this.#stepOf(account, intent, decide, intent);
-  }
-
-  async #ended(account: string, intent: Intent, ending: Ending, told?: Entry) {
-    const { result } = await this.#stepOf(
-      account,
-      intent,
-      (change, draft, keyDraft) => endCall(change, draft, keyDraft, intent, ending, told),
-      intent,
-    );
-    return result;
+    await this.#stepOf(account, intent, decide, { keyDigest });
   }
 
   /**
@@ -369,10 +347,8 @@ export class Ledger {
 
   /** Stores what a look found out, what follows for the calls, and when this one is due next. */
   async looked(account: string, intent: Intent, look: Look): Promise<void> {
-    await observed(this.#options, account, look.told, async () => {
-      const decide = (change: Change, draft: Draft) => lookedAt(change, draft, intent.id, look);
-      return (await this.#stepOf(account, intent, decide, { by: look.by })).result;
-    });
+    const decide = (change: Change, draft: Draft) => lookedAt(change, draft, intent.id, look);
+    await this.#stepOf(account, intent, decide, { by: look.by, told: look.told });
   }
 
   /** Stops looking it up, releases the lock, tells watchers, and keeps it for an operator. */
@@ -468,45 +444,47 @@ export class Ledger {
     return { calls, isAll };
   }
 
-  /**
-   * A step on the record of a payment or payout, and on that of a key if one is given.
-   * @param by what settles calls. Default: an event that a look asked for before, or any other
-   */
+  /** A step on the record of a payment or payout, and on that of a key if one is given. */
   async #stepOf<T>(
     account: string,
     about: About,
     decide: (change: Change, draft: Draft, keyDraft: Draft | undefined) => T,
-    { keyDigest = "", by }: { keyDigest?: string | undefined; by?: SettledBy | undefined } = {},
+    { keyDigest = "", by, told }: StepOptions = {},
   ) {
-    const keys = [recordKey(about.kind, about.externalId)];
+    const { report = noReport } = this.#options;
+    const { kind, externalId } = about;
+    const keys = [recordKey(kind, externalId)];
     if (keyDigest !== "") keys.push(keyRecordKey(keyDigest));
-    let settled: Change["settled"] = [];
     const trace = activeTrace();
     const startedMs = performance.now();
-    const done = await this.#account(account).transact(keys, (change) => {
-      const [draft, keyDraft] = change.drafts as readonly [Draft, Draft?];
-      change.trace = trace;
-      const result = decide(change, draft, keyDraft);
-      if (keyDraft) keyDraft.keepMs = keyRetentionMs;
-      if (draft.value && !change.isRead) list(change, draft);
-      this.#keep(draft);
-      settled = change.settled;
-      return result;
-    });
-    const { report = noReport } = this.#options;
-    for (const { call, by: own = by ?? settledBy(about.kind, call) } of settled) {
-      this.onSettled(account, intentOfCall(about, call));
-      const { method, state: was } = call;
-      report("settled", { account, method, externalId: about.externalId, was, by: own });
-    }
-    // Outcomes of calls, which the ledger publishes by itself; `observed` reports all other events.
-    for (const event of done.events) {
-      if (event.callOutcome === CallOutcome.UNSPECIFIED) continue;
+    const tell = (from: EventSource, outcome: Appending["outcome"], conflict = false) => {
+      const source = sourceNames[from] ?? "reconciliation";
+      const of = { account, kind: kinds[kind].name, externalId, source };
       const durationMs = performance.now() - startedMs;
-      const facts = eventFacts(account, event);
-      report("appended", { ...facts, outcome: "stored", conflict: false, durationMs });
+      report("appended", { ...of, outcome, conflict, durationMs });
+    };
+    try {
+      const done = await this.#account(account).transact(keys, (change) => {
+        const [draft, keyDraft] = change.drafts as readonly [Draft, Draft?];
+        change.trace = trace;
+        const result = decide(change, draft, keyDraft);
+        if (keyDraft) keyDraft.keepMs = keyRetentionMs;
+        if (draft.value && !change.isRead) list(change, draft);
+        this.#keep(draft);
+        return result;
+      });
+      const { written, settled } = done.change;
+      for (const { source, outcome, conflict } of written) tell(source, outcome, conflict);
+      for (const { call, by: own = by ?? settledBy(kind, call) } of settled) {
+        this.onSettled(account, intentOfCall(about, call));
+        const { method, state: was } = call;
+        report("settled", { account, method, externalId, was, by: own });
+      }
+      return done;
+    } catch (error) {
+      if (told) tell(told.source, "failed");
+      throw error;
     }
-    return done;
   }
 
   /** Called with each call that an event or a look settles here, as it was. */
@@ -526,25 +504,26 @@ export class Ledger {
     const kernel = this.#options.kernel.account(name);
     let account = this.#accounts.get(name);
     if (!account) {
-      account = new LedgerAccount(name, kernel, this.#options, this.#shared);
+      account = new LedgerAccount(name, kernel, this.#options, this.#turns);
       this.#accounts.set(name, account);
     }
     return account;
   }
 }
 
+interface StepOptions extends Pick<Look, "by" | "told"> {
+  readonly keyDigest?: string | undefined;
+}
+
+type Appending = Observations["appended"];
+
+const sourceNames: Readonly<Partial<Record<EventSource, Appending["source"]>>> = {
+  [EventSource.CALLBACK]: "callback",
+  [EventSource.RESPONSE]: "response",
+};
+
 /** How many calls are stored as lost at a time. */
 const leasesAtOnce = 500;
-
-/**
- * Tokens of commits, of letters and digits: nobody can guess one, so no text from outside contains
- * it.
- */
-function createTokens(): () => string {
-  const process = randomBytes(9).toString("hex");
-  let count = 0;
-  return () => `${process}${(count++).toString(36)}`;
-}
 
 /** A callback that a look asked for arrives like any other event. */
 function settledBy(kind: Kind, { checks }: OpenCall): SettledBy {

@@ -36,11 +36,10 @@ export async function readOn(
 class Tail implements AsyncIterableIterator<Event>, Follower {
   readonly #log: StoredLog;
   readonly #topic: Topic;
-  readonly #signal: AbortSignal;
   readonly #options: ReadOptions;
   readonly #events = this.#read();
   readonly #queue = new Deque<Event>();
-  readonly #onAbort = () => this.fail(errorOfAbort(this.#signal));
+  readonly #onAbort = () => this.fail(errorOfAbort(this.#options.signal));
   /** Every event of the topic up to here was yielded. */
   #position: Cursor = "";
   #page: Page | undefined;
@@ -56,14 +55,14 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   constructor(log: StoredLog, topic: Topic, options: ReadOptions) {
     this.#log = log;
     this.#topic = topic;
-    this.#signal = options.signal;
     this.#options = options;
   }
 
   /** Attaches to live events and fixes the cursor to read from. */
   async start(after: Cursor | "latest" | "earliest"): Promise<void> {
-    if (this.#signal.aborted) throw errorOfAbort(this.#signal);
-    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    const { signal } = this.#options;
+    if (signal.aborted) throw errorOfAbort(signal);
+    signal.addEventListener("abort", this.#onAbort, { once: true });
     try {
       this.#detach = await this.#log.follow(this.#topic, this);
       if (after === "latest") {
@@ -195,7 +194,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
 
   #end(): void {
     this.#ended = true;
-    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#options.signal.removeEventListener("abort", this.#onAbort);
     this.#detach?.();
     this.#queue.clear();
     this.#page = undefined;

@@ -6,7 +6,6 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/import.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { freePorts, spawnCli } from "../gateway/spawn.ts";
 import { newCall } from "../ledger/new-call.ts";
 import { logRecords } from "../log-records.ts";
@@ -19,8 +18,8 @@ import { until } from "../until.ts";
 async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logRecords("debug");
   const keyrings = new Map([["default", await deriveKeyring("default", [new Secret("password")])]]);
-  const observers = { report: (await createTelemetry(log, [])).report, tracing: noTracing };
-  const stores = closing(t, await openStores(readConfig(env), keyrings, observers, log));
+  const { report } = await createTelemetry(log, []);
+  const stores = closing(t, await openStores(readConfig(env), keyrings, report, log));
   return { records, stores };
 }
 

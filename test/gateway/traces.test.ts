@@ -113,9 +113,9 @@ function newTrace() {
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
 }
 
-/** The span of a trace with this kind or name. */
-const spanOf = (traceId: string, what: "server" | "client" | "append event") =>
-  collector.span((span) => span.traceId === traceId && [span.kind, span.name].includes(what));
+/** The span of a trace with this kind. */
+const spanOf = (traceId: string, kind: "server" | "client") =>
+  collector.span((span) => span.traceId === traceId && span.kind === kind);
 
 const mutationOf = (externalId: string) => `mutation Secret {
   createPayment(input: {
@@ -167,10 +167,8 @@ for (const [name, call] of Object.entries(callers)) {
     const sent = upstream.requestFor(externalId).headers;
     const server = await spanOf(traceId, "server");
     const client = await spanOf(traceId, "client");
-    const append = await spanOf(traceId, "append event");
     assert.equal(server.parentSpanId, spanId);
     assert.equal(client.parentSpanId, server.spanId);
-    assert.equal(append.parentSpanId, server.spanId);
     assert.equal(sent.traceparent, `00-${traceId}-${client.spanId}-01`);
     assert.deepEqual([sent.tracestate, sent.baggage], [undefined, undefined]);
     assert.equal(client.name, "POST /api/payments/v1/new");
@@ -216,7 +214,6 @@ test("a callback links to its call, and deliveries link to the callback, across 
   );
   assert.notEqual(received.traceId, traceId);
   assert.equal(received.attributes["payments_gateway.callback.verdict"], "stored");
-  const append = await spanOf(received.traceId, "append event");
   for (const transportName of ["sse", "grpc"]) {
     for (const cause of [traceId, received.traceId]) {
       const delivery = await collector.span(
@@ -225,7 +222,7 @@ test("a callback links to its call, and deliveries link to the callback, across 
           attributes["payments_gateway.transport"] === transportName &&
           links.some((link) => link.traceId === cause),
       );
-      if (cause === received.traceId) assert.equal(delivery.links[0]?.spanId, append.spanId);
+      if (cause === received.traceId) assert.equal(delivery.links[0]?.spanId, received.spanId);
       const parent = await collector.span(({ spanId }) => spanId === delivery.parentSpanId);
       assert.match(parent.name, /^subscription$|\/WatchPayment$/);
     }

@@ -22,9 +22,7 @@ function watched() {
 
 function accountOn(kernel: AccountKernel): LedgerAccount {
   const options = { retentionMs: 1, firstLookMs: 1, giveUpMs: 1, keyringOf: undefined };
-  return new LedgerAccount("shop", kernel, options, {
-    ...{ tokens: () => "token", turns: undefined as never },
-  });
+  return new LedgerAccount("shop", kernel, options, undefined as never);
 }
 
 test("a watch that cannot begin while its account is closed ends no process", async () => {

@@ -28,9 +28,6 @@ export type AttributeName =
   | "payments_gateway.account"
   /** The receiver's verdict on a callback. */
   | "payments_gateway.callback.verdict"
-  | "payments_gateway.event.kind"
-  | "payments_gateway.event.outcome"
-  | "payments_gateway.event.source"
   /** Root fields of a GraphQL operation, as the schema names them. */
   | "payments_gateway.graphql.fields"
   /** How an unknown outcome was looked up, and the result. */

@@ -55,6 +55,11 @@ export interface RunningTracing extends Tracing {
 /** The span that the current code works for. */
 export const activeSpan = new AsyncLocalStorage<Span>();
 
+/** The active span as a `traceparent` text; undefined without one, or if it is not sampled. */
+export function activeTrace(): string | undefined {
+  return activeSpan.getStore()?.traceparent;
+}
+
 const noSpan: Span = {
   traceparent: undefined,
   run: (work) => work(),
