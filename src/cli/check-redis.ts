@@ -44,7 +44,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
     const lost = await describeDurability(connection);
     const keys = accountKeys(prefix, "default");
     const id = `check-${randomUUID()}`;
-    const names = [keys.lease(id), keys.record(id), keys.index(id), keys.topic(id), keys.wakeUp];
+    const names = [keys.probe, keys.record(id), keys.index(id), keys.topic(id), keys.wakeUp];
     const { missing } = await createWriter(connection, minReplicas)(script, names, []);
     const listener = connection.subscriber();
     await readyWithin(connectMs, listener);

@@ -393,7 +393,16 @@ export class Ledger {
 
   /** Takes or renews the reconciler's lease for `ttlMs`. False while another holder has it. */
   async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
-    return this.#account(account).kernel.lease("reconciler", holder, ttlMs);
+    const { result } = await this.#account(account).transact(["lease"], (change) => {
+      const [draft] = change.drafts as readonly [Draft];
+      const lease = draft.value as { readonly holder: string } | undefined;
+      const isFree = lease === undefined || lease.holder === holder;
+      change.isRead = !isFree;
+      // With the time each renewal is a change, from which on the record is kept.
+      if (isFree) Object.assign(draft, { value: { holder, at: change.now }, keepMs: ttlMs });
+      return isFree;
+    });
+    return result;
   }
 
   /** Ends all reads. A closed ledger accepts nothing more. */

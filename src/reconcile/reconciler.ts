@@ -79,7 +79,7 @@ async function reconcile(
   while (!stop.aborted) {
     let pauseMs = tickMs;
     try {
-      if (await ledger.lease(account, holder, leaseMs)) pauseMs = await round();
+      pauseMs = await round();
       if (fails) report("reconcileBack", { account });
       fails = false;
     } catch (error) {

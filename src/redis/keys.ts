@@ -22,8 +22,6 @@ export function accountKeys(prefix: string, account: string) {
     record: (name: string) => `${base}:record:${boundedId(name)}`,
     /** The members of an index by their scores: sorted set. */
     index: (name: string) => `${base}:index:${name}`,
-    /** The holder of a lease: string. */
-    lease: (name: string) => `${base}:lease:${name}`,
     /** Never written: see touch-log.lua. */
     probe: `${base}:probe`,
     /** Channel on which the place of the last stored event is published, to wake readers of `events`. */

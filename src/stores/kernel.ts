@@ -52,8 +52,6 @@ export interface AccountKernel {
 
   /** The members of these indexes at one instant, together, the lowest score first. */
   range(indexes: readonly string[], options: RangeOptions): Promise<readonly Scored[]>;
-  /** Takes or renews a lease for `ttlMs`. False while another holder has it. */
-  lease(name: string, holder: string, ttlMs: number): Promise<boolean>;
 }
 
 /** A text that changes with each change of a record; empty for a record that does not exist. */

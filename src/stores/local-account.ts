@@ -17,14 +17,12 @@ export type Ask = <O extends Operation, T extends ReturnType<StoredAccount[O]>>(
   onLost?: (error: Error) => void,
 ) => Promise<T>;
 
-/** An account that no other process uses: its watches and leases are in this process. */
+/** An account that no other process uses: its watches are in this process. */
 export class LocalAccount implements AccountKernel {
   readonly hasClock = true;
   readonly nowMs: () => number;
   readonly #ask: Ask;
   readonly #listeners = new Set<Listener>();
-  /** After a restart no other holder competes. */
-  readonly #leases = new Map<string, { holder: string; untilMs: number }>();
 
   /** @param now wall clock in milliseconds */
   constructor(ask: Ask, now = Date.now) {
@@ -59,14 +57,6 @@ export class LocalAccount implements AccountKernel {
   async watch(listener: Listener): Promise<() => void> {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
-  }
-
-  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
-    const nowMs = this.nowMs();
-    const lease = this.#leases.get(name);
-    if (lease && lease.holder !== holder && lease.untilMs > nowMs) return false;
-    this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });
-    return true;
   }
 
   end(error: Error): void {

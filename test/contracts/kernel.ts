@@ -45,11 +45,18 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       ...{ keepMs: 600_000, text: "text", ...about },
     });
     const event = (topic: string, text: string) => ({ topic, bytes: Buffer.from(text) });
+    const flag = (value: string) => new Map([["f", value]]);
     const textOf = ({ bytes }: Row) => Buffer.from(bytes).toString();
     async function done(committing: Promise<Committed>) {
       const committed = await committing;
       assert.ok(committed.kind === "committed", committed.kind);
       return committed;
+    }
+    /** Commits changes of records. @returns the version that they have then */
+    async function write(of: AccountKernel, ...records: Partial<RecordChange>[]) {
+      const commit = commitOf({ records: records.map(put) });
+      await done(of.commit(commit));
+      return commit.token;
     }
     async function stored(of: AccountKernel, key = "k") {
       const [record] = (await of.read([key])).records;
@@ -101,11 +108,10 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
 
     it("stores nothing if one record has another version, and returns all as they are", async () => {
       const { one, peer } = fresh();
-      const first = commitOf({ records: [put({ text: "old", flags: new Map([["f", "1"]]) })] });
-      await done(one.commit(first));
+      const version = await write(one, { text: "old", flags: flag("1") });
       const refused = await peer.commit(
         commitOf({
-          records: [put({ key: "other" }), put({ expected: new Map([["f", "0"]]) })],
+          records: [put({ key: "other" }), put({ expected: flag("0") })],
           events: [event("t", "lost")],
           indexes: [{ index: "i", member: "m", score: 1 }],
         }),
@@ -113,7 +119,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.ok(refused.kind === "conflict");
       assert.deepEqual(refused.records, [
         { key: "other", version: "", text: "", flags: new Map() },
-        { key: "k", version: first.token, text: "old", flags: new Map([["f", "1"]]) },
+        { key: "k", version, text: "old", flags: flag("1") },
       ]);
       assert.equal((await stored(one, "other")).text, "");
       assert.deepEqual((await one.page(undefined, undefined, 10)).rows, []);
@@ -132,61 +138,43 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
 
     it("checks a record that the commit does not change", async () => {
       const { one } = fresh();
-      const { text: _, ...check } = put();
-      const first = commitOf({ records: [put()] });
-      await done(one.commit(first));
+      const first = await write(one, {});
+      const check = put({ text: undefined });
       const stale = await one.commit(commitOf({ records: [check], events: [event("t", "x")] }));
       assert.equal(stale.kind, "conflict");
-      await done(one.commit(commitOf({ records: [{ ...check, was: first.token }] })));
-      const { version, text: kept } = await stored(one);
-      assert.deepEqual([version, kept], [first.token, "text"]);
+      await write(one, { ...check, was: first });
+      const { version, text } = await stored(one);
+      assert.deepEqual([version, text], [first, "text"]);
     });
 
     it("checks flags, keeps them over changes, and forgets them with the record", async () => {
       const { one } = fresh();
-      const first = commitOf({ records: [put({ flags: new Map([["f", "1"]]) })] });
-      await done(one.commit(first));
-      const change = (value: string, about: Partial<RecordChange>) =>
-        commitOf({ records: [put({ expected: new Map([["f", value]]), ...about })] });
-      const wrong = await one.commit(change("", { was: first.token }));
+      const first = await write(one, { flags: flag("1") });
+      const unset = { expected: flag("") };
+      const wrong = await one.commit(commitOf({ records: [put({ ...unset, was: first })] }));
       assert.ok(wrong.kind === "conflict");
-      assert.deepEqual(wrong.records[0]?.flags, new Map([["f", "1"]]));
-      const second = change("1", { was: first.token, text: "new" });
-      await done(one.commit(second));
-      const third = change("1", { was: second.token, text: "" });
-      await done(one.commit(third));
+      assert.deepEqual(wrong.records[0]?.flags, flag("1"));
+      const second = await write(one, { expected: flag("1"), was: first, text: "new" });
+      await write(one, { expected: flag("1"), was: second, text: "" });
       assert.equal((await stored(one)).version, "");
-      await done(one.commit(change("", {})));
+      await write(one, unset);
     });
 
     it("sets and removes single attachments, and forgets them with the record", async () => {
       const { one } = fresh();
-      const first = commitOf({
-        records: [
-          put({
-            attachments: new Map([
-              ["a", Buffer.from("1")],
-              ["b", Buffer.from("2")],
-            ]),
-          }),
-        ],
+      const bytes = (texts: Record<string, string | undefined>) => ({
+        attachments: new Map(
+          Object.entries(texts).map(([name, text]) => [
+            name,
+            text === undefined ? undefined : Buffer.from(text),
+          ]),
+        ),
       });
-      await done(one.commit(first));
-      const second = commitOf({
-        records: [
-          put({
-            was: first.token,
-            attachments: new Map<string, Buffer | undefined>([
-              ["a", undefined],
-              ["c", Buffer.from("3")],
-            ]),
-          }),
-        ],
-      });
-      await done(one.commit(second));
+      const first = await write(one, bytes({ a: "1", b: "2" }));
+      const second = await write(one, { was: first, ...bytes({ a: undefined, c: "3" }) });
       assert.deepEqual([...(await stored(one)).attachments.keys()].sort(), ["b", "c"]);
-      await done(one.commit(commitOf({ records: [put({ was: second.token, text: "" })] })));
-      await done(one.commit(commitOf({ records: [put()] })));
+      await write(one, { was: second, text: "" });
+      await write(one, {});
       assert.equal((await stored(one)).attachments.size, 0);
     });
 
@@ -206,13 +194,12 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
     it("keeps a record for its time after the last change, and no longer", async () => {
       const { one } = fresh();
       // More than a few records that stay, changed before the one that goes.
-      const staying = Array.from({ length: 20 }, (_, n) => put({ key: `stays-${n}` }));
-      const short = put({ keepMs: 1, attachments: new Map([["a", Buffer.from("1")]]) });
-      await done(one.commit(commitOf({ records: [...staying, short] })));
+      const staying = Array.from({ length: 20 }, (_, n) => ({ key: `stays-${n}` }));
+      await write(one, ...staying, { keepMs: 1, attachments: new Map([["a", Buffer.from("1")]]) });
       await until(async () => (await stored(one)).version === "");
       assert.equal((await stored(one)).attachments.size, 0);
       assert.equal((await stored(one, "stays-0")).text, "text");
-      await done(one.commit(commitOf({ records: [put()] })));
+      await write(one, {});
       assert.equal((await stored(one)).attachments.size, 0);
     });
 
@@ -286,11 +273,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
 
     it("keeps the members of an index by score", async () => {
       const { one } = fresh();
-      for (const [member, score] of [
-        ["c", 3],
-        ["a", 1],
-        ["b", 2],
-      ] as const) {
+      for (const [member, score] of Object.entries({ c: 3, a: 1, b: 2 })) {
         await done(one.commit(add(member, score)));
       }
       const members = async (options: Parameters<AccountKernel["range"]>[1]) =>
@@ -385,15 +368,10 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
 
     it("removes the key of a record from indexes once the record has expired", async () => {
       const { one } = fresh();
-      const of = (key: string, keepMs: number) =>
-        done(
-          one.commit(
-            commitOf({
-              records: [put({ key, keepMs })],
-              indexes: [{ index: "i", member: key, score: "instant" }],
-            }),
-          ),
-        );
+      const of = (key: string, keepMs: number) => {
+        const indexes = [{ index: "i", member: key, score: "instant" } as const];
+        return done(one.commit(commitOf({ records: [put({ key, keepMs })], indexes })));
+      };
       for (let n = 0; n < 450; n++) await of(`short ${n}`, 1);
       await of("long", 600_000);
       await done(one.commit(add("no record", 7, { index: "other" })));
@@ -408,18 +386,8 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       await of("again", 1);
       await until(async () => (await stored(one, "again")).version === "");
       await harness.sweep(`account-${accounts - 1}`, "i");
-      await done(one.commit(commitOf({ records: [put({ key: "again" })] })));
+      await write(one, { key: "again" });
       assert.equal(await countOf(one), 1);
-    });
-
-    it("lends a lease to one holder at a time", async () => {
-      const { one, peer } = fresh();
-      assert.equal(await one.lease("l", "me", 600_000), true);
-      assert.equal(await peer.lease("l", "you", 600_000), false);
-      assert.equal(await peer.lease("other", "you", 600_000), true);
-      assert.equal(await one.lease("l", "me", 1), true);
-      await until(() => peer.lease("l", "you", 600_000));
-      assert.equal(await one.lease("l", "me", 600_000), false);
     });
 
     it("keeps accounts apart", async () => {
@@ -432,14 +400,12 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
         indexes: [{ index: "i", member: "m", score: 1 }],
       });
       await done(one.commit(commit));
-      await one.lease("l", "me", 600_000);
       await done(other.commit(add("m", undefined)));
       assert.equal(await countOf(one), 1);
       assert.equal((await stored(other)).version, "");
       assert.deepEqual((await other.page("t", undefined, 9)).rows, []);
       assert.deepEqual((await other.page("t", undefined, 9, true)).rows, []);
       assert.equal(await countOf(other), 0);
-      assert.equal(await other.lease("l", "you", 600_000), true);
       assert.notEqual((await boundsOf(one)).epoch, (await boundsOf(other)).epoch);
       const own = await append(other, "t", "own");
       await until(async () => seen.length > 0);

@@ -516,3 +516,17 @@ test("a look-up that gets no answer ends in time, and the next one follows", asy
   });
   await until(() => given.probes >= 2);
 });
+
+test("one holder at a time has the lease of an account, until it does not renew it", async () => {
+  let nowMs = 1_000;
+  const { log } = rig({ now: () => nowMs });
+  const lease = (holder: string, of = account) => log.lease(of, holder, 500);
+  assert.equal(await lease("me"), true);
+  assert.deepEqual([await lease("you"), await lease("you", "other")], [false, true]);
+  nowMs += 500;
+  assert.deepEqual([await lease("you"), await lease("me")], [false, true]);
+  nowMs += 500;
+  assert.equal(await lease("you"), false, "it was renewed");
+  nowMs += 1;
+  assert.deepEqual([await lease("you"), await lease("me")], [true, false]);
+});

@@ -256,11 +256,6 @@ export class RedisAccount implements AccountKernel {
     }
   }
 
-  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
-    const on = [this.#keys.lease(name)];
-    return (await this.#ask("run", scripts.lease, on, [holder, `${ttlMs}`])) === 1;
-  }
-
   /** @throws GatewayError UNAVAILABLE unless a commit would count now, held by enough servers too */
   async probe(): Promise<void> {
     const { log, events, probe } = this.#keys;
@@ -360,7 +355,6 @@ const scripts = {
   readIndexes: loadScript(file("read-indexes")),
   dropExpired: loadScript(file("drop-expired")),
   touchLog: onLog("touch-log"),
-  lease: loadScript(file("lease")),
 };
 
 /** Stands for no cursor. */

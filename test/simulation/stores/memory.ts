@@ -109,7 +109,6 @@ function remoteKernel(
         hasClock: true,
         page: (...args) => ask("page", () => store.page(...args)),
         range: (...args) => ask("range", () => store.range(...args)),
-        lease: (...args) => ask("lease", () => store.lease(...args)),
         watch: (listener) =>
           ask("follow", async () => {
             // Events arrive in the order in which they were stored, whatever the latency of each.
