@@ -1,6 +1,6 @@
 import { create, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import type { Call, Core, History, Listing } from "../core/core.ts";
+import { type Call, type Core, type History, type Listing, methods } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import {
@@ -14,15 +14,13 @@ import {
   type Payment,
   PaymentSchema,
 } from "../gen/payments/v1/payment_pb.ts";
-import {
-  GetPaymentRequestSchema,
-  type GetPaymentResponse,
+import type {
+  GetPaymentResponse,
   ListPaymentsRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import {
-  GetPayoutRequestSchema,
-  type GetPayoutResponse,
+import type {
+  GetPayoutResponse,
   ListPayoutsRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
@@ -34,6 +32,13 @@ import { type KindName, kindNamed } from "../model/kinds.ts";
 
 /** Which page of a list is asked for. */
 export type PageRequest = Pick<ListEventsRequest, "pageSize" | "pageToken" | "newestFirst">;
+
+type ListRequest = MessageInitShape<
+  typeof ListPaymentsRequestSchema | typeof ListPayoutsRequestSchema
+>;
+
+/** In the names of types and of methods. */
+export const typeNames = { payment: "Payment", payout: "Payout" } as const;
 
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
@@ -79,47 +84,32 @@ export class Loaders {
   }
 
   /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
-  payment(externalId: string): Promise<Payment> {
-    return this.#read("payment", [externalId], async () => {
-      const request = create(GetPaymentRequestSchema, { externalId });
-      return this.#notedPayment(externalId, await this.#core.getPayment(request, this.#call));
+  known(kind: KindName, externalId: string): Promise<Payment | Payout> {
+    return this.#read(kind, [externalId], async () => {
+      const name = `get${typeNames[kind]}` as const;
+      const request = create(methods[name].input, { externalId });
+      return this.#noted(externalId, await this.#core[name](request as never, this.#call));
     });
   }
 
-  /** As `payment`. */
-  payout(externalId: string): Promise<Payout> {
-    return this.#read("payout", [externalId], async () => {
-      const request = create(GetPayoutRequestSchema, { externalId });
-      return this.#notedPayout(externalId, await this.#core.getPayout(request, this.#call));
+  /** One page, each as `known` returns it; a payout without asking the service. */
+  list(kind: KindName, asked: ListRequest): Promise<Listing<Payment | Payout>> {
+    const name = `list${typeNames[kind]}s` as const;
+    const request = create(methods[name].input, asked);
+    return this.#read(name, [toJsonString(methods[name].input, request)], async () => {
+      const { edges, ...page } = await this.#core[name](request as never, this.#call);
+      const nodes = edges.map((one) => ({ ...one, node: this.#noted(one.externalId, one.node) }));
+      return { ...page, edges: nodes };
     });
   }
 
-  /** One page, each as `payment` returns it. */
-  payments(asked: MessageInitShape<typeof ListPaymentsRequestSchema>): Promise<Listing<Payment>> {
-    const request = create(ListPaymentsRequestSchema, asked);
-    return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
-      const page = await this.#core.listPayments(request, this.#call);
-      return nodesOf(page, (name, answer) => this.#notedPayment(name, answer));
-    });
-  }
-
-  /** One page; each as the gateway knows it, without asking the service as `payout` does. */
-  payouts(asked: MessageInitShape<typeof ListPayoutsRequestSchema>): Promise<Listing<Payout>> {
-    const request = create(ListPayoutsRequestSchema, asked);
-    return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
-      const page = await this.#core.listPayouts(request, this.#call);
-      return nodesOf(page, (name, answer) => this.#notedPayout(name, answer));
-    });
-  }
-
-  #notedPayment(name: string, answer: GetPaymentResponse): Payment {
+  #noted(name: string, answer: GetPaymentResponse | GetPayoutResponse): Payment | Payout {
+    const notes = { name, state: answer, loaders: this };
+    if (answer.$typeName === "payments.v1.GetPayoutResponse") {
+      return noted(answer.payout ?? create(PayoutSchema), notes);
+    }
     const { payment = create(PaymentSchema), operations } = answer;
-    return noted(payment, { name, state: answer, operations, loaders: this });
-  }
-
-  #notedPayout(name: string, answer: GetPayoutResponse): Payout {
-    const { payout = create(PayoutSchema) } = answer;
-    return noted(payout, { name, state: answer, loaders: this });
+    return noted(payment, { ...notes, operations });
   }
 
   operation(externalId: string, operationId: string): Promise<Operation> {
@@ -130,8 +120,7 @@ export class Loaders {
   }
 
   history(kind: KindName, externalId: string, page: PageRequest): Promise<History> {
-    return this.#read("history", [kind, externalId, page], async () => {
-      if (!externalId) return noHistory;
+    return this.#read("history", [kind, externalId, page], () => {
       const request = { ...page, kind: kindNamed(kind), externalId };
       return this.#core.listEvents(create(ListEventsRequestSchema, request), this.#call);
     });
@@ -155,9 +144,8 @@ export class Loaders {
 
   async operationsOf(resource: Payment): Promise<readonly OperationSummary[]> {
     const { operations } = notesOf(resource);
-    const externalId = externalIdOf(resource);
-    if (operations || !externalId) return operations ?? [];
-    return notesOf(await this.payment(externalId)).operations ?? [];
+    if (operations) return operations;
+    return notesOf(await this.known("payment", externalIdOf(resource))).operations ?? [];
   }
 
   /** Not batched with others, since the upstream has no request for several at once. */
@@ -181,34 +169,10 @@ export async function orNull<Value>(read: Promise<Value>): Promise<Value | null>
   }
 }
 
-/** The external_id of a payment or payout, even if the service did not return it; else empty. */
+/** The external_id in the request for a payment or payout, which the service may not return. */
 export function externalIdOf(resource: Payment | Payout): string {
-  return notesOf(resource).name ?? resource.externalId ?? "";
+  return notesOf(resource).name ?? "";
 }
-
-/** The external_id's state as of this payment or payout. */
-export function stateOf(resource: Payment | Payout): State | undefined {
-  return notesOf(resource).state;
-}
-
-/** The customer whose wallet the item was read from. */
-export function customerOf(item: WalletItem): Customer {
-  return notesOf(item).owner;
-}
-
-/** A page with the nodes that its answers are turned into. */
-function nodesOf<Answer, Node>(
-  { edges, ...page }: Listing<Answer>,
-  nodeOf: (externalId: string, answer: Answer) => Node,
-): Listing<Node> {
-  return {
-    ...page,
-    edges: edges.map((edge) => ({ ...edge, node: nodeOf(edge.externalId, edge.node) })),
-  };
-}
-
-/** The history of a payment or payout without an external_id. */
-const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: false };
 
 const notesKey = Symbol("notes");
 
@@ -217,7 +181,7 @@ export function noted<Message extends object>(message: Message, notes: Notes): M
   return { ...message, [notesKey]: notes };
 }
 
-function notesOf(message: { readonly [notesKey]?: Notes } | object): Notes {
+export function notesOf(message: { readonly [notesKey]?: Notes } | object): Notes {
   return (notesKey in message && message[notesKey]) || {};
 }
 
@@ -225,11 +189,12 @@ function notesOf(message: { readonly [notesKey]?: Notes } | object): Notes {
 interface Notes {
   /** The external_id in the request for it. */
   name?: string;
+  /** That of the external_id, as of this payment or payout. */
   state?: State;
   operations?: readonly OperationSummary[];
   /** The loaders that read it. */
   loaders?: Loaders;
-  /** The customer whose wallet the item is in. */
+  /** The customer from whose wallet the item was read. */
   owner?: Customer;
 }
 

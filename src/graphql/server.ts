@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { GatewayError } from "../errors.ts";
-import { kinds } from "../model/kinds.ts";
 import type { Slot } from "../net/admission.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
@@ -113,10 +112,9 @@ export function createGraphqlServer(options: EdgeOptions) {
       // A watch has no body: what comes is discarded, also while it waits for its turn.
       request.resume();
       const watched = watchedBy(request);
-      const kind = watched && kinds[watched.kind];
-      const route = kind && `/watch/${kind.resource}/{external_id}`;
+      const route = watched && `/watch/${watched.kind.resource}/{external_id}`;
       const respond = (operation: Operation) => answerWatch(request, watched, operation);
-      enter({ request, response, route, watch: { kind: kind?.name }, respond });
+      enter({ request, response, route, watch: { kind: watched?.kind.name }, respond });
     },
     /** Serves WebSockets. @param misdirection see `serveWebSockets` */
     attachWebSocket: (server: Server, misdirection?: Misdirection) =>

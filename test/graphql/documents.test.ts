@@ -26,7 +26,7 @@ function largeQuery(number: number): string {
 }
 
 const payment = create(PaymentSchema, { externalId: "e", details: {}, customer: {} });
-const context = { loaders: { payment: async () => payment } };
+const context = { loaders: { known: async () => payment } };
 
 /** Sends a document, and executes it: then all of it is compiled. */
 async function send(documents: Documents, text: string): Promise<void> {

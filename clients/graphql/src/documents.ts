@@ -178,7 +178,7 @@ export type CreateWatchTokenInput = {
   ttlSeconds?: number | null | undefined;
 };
 
-/** Which customer a wallet or subscription call is for: at least one of these. A token with authorization_flow=processing may go together with the externalId of the customer that the call is about. Left out by a caller whose token says it. */
+/** Which customer a wallet or subscription call is for: at least one of these, also in subscription calls, unless the caller's token says it. A token with authorization_flow=processing may go together with the externalId of the customer that the call is about. */
 export type CustomerInput = {
   /** A customer access token (JWT), of at most 8,192 bytes. For actions that no user started, a token issued with authorization_flow=processing. A call that takes it has no GET: the URL of a request is in the logs of proxies. */
   authToken?: string | null | undefined;
@@ -355,7 +355,7 @@ export type PaymentCustomerInput = {
   postalCode?: string | null | undefined;
 };
 
-/** The details of a payment method: exactly one of these. */
+/** The details of the payment method. */
 export type PaymentMethodDetailsInput =
   {   /** Apple Pay, as the device gave it. */
   applePay: TokenInput; cc?: never; ccToken?: never; decryptedApplePay?: never; decryptedGooglePay?: never; googlePay?: never; wallet?: never; }
@@ -373,9 +373,9 @@ export type PaymentMethodDetailsInput =
   wallet: WalletOptionInput; };
 
 /**
- * What to pay with: a type, and the details that go with it.
+ * What to pay with: a type, and the object that goes with it.
  *
- * The type may be left out where the details tell it: `cc` is CC_NUMBER, `decryptedApplePay` is APPLE_PAY, `decryptedGooglePay` is GOOGLE_PAY, the others have their own name. CARD goes with `cc` and is always given. A type that disagrees with the details is refused. In the modes HOSTED and EXPRESS_CHECKOUT, where the customer enters the details on the page, the type alone is enough.
+ * The type may be left out where the object tells it: `cc` is CC_NUMBER, `decryptedApplePay` is APPLE_PAY, `decryptedGooglePay` is GOOGLE_PAY, the others have their own name. CARD goes with `cc` and is always given. A type that disagrees with the object is refused. In the modes HOSTED and EXPRESS_CHECKOUT, where the customer enters the details on the page, the type alone is enough.
  */
 export type PaymentMethodInput = {
   /** The details of the payment method. */
@@ -414,7 +414,7 @@ export type PaymentMode =
 export type PaymentOperation =
   /** Cancellation. The service's interface does not say of what; the gateway takes it for that of a payment. */
   | 'CANCEL'
-  /** Confirmation of the funds transfer of a payment made with confirm = false. */
+  /** Confirmation of the funds transfer of a payment made with `confirm: false`. */
   | 'CONFIRM'
   /** A look-up of the state. */
   | 'LOOKUP'
@@ -548,7 +548,7 @@ export type RecipientCardNumberInput = {
   number: string;
 };
 
-/** The recipient's account or card: exactly one of these. */
+/** The account or card. */
 export type RecipientPaymentMethodDetailsInput =
   {   /** A card by its number. */
   ccNumber: RecipientCardNumberInput; ccToken?: never; iban?: never; wallet?: never; }
@@ -559,7 +559,7 @@ export type RecipientPaymentMethodDetailsInput =
   |  { ccNumber?: never; ccToken?: never; iban?: never;   /** A card in the wallet. */
   wallet: RecipientWalletOptionInput; };
 
-/** Where the money goes: the details tell the type, and a type that disagrees with them is refused. */
+/** Where the money goes: the object tells the type, and a type that disagrees with it is refused. */
 export type RecipientPaymentMethodInput = {
   /** The account or card. */
   method: RecipientPaymentMethodDetailsInput;

@@ -1,4 +1,3 @@
-import { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
 import { builder } from "./builder.ts";
 import { mutation } from "./mutation.ts";
 
@@ -16,14 +15,5 @@ const SubscriptionMessage = builder
     }),
   });
 
-mutation(SubscriptionService.method.updateSubscription, {
-  description: "Turns the automatic renewal of a customer's billing subscription on or off.",
-  success: SubscriptionMessage,
-  run: (core, request, call) => core.updateSubscription(request, call),
-});
-
-mutation(SubscriptionService.method.deactivateSubscription, {
-  description: "Deactivates a customer's billing subscription.",
-  success: SubscriptionMessage,
-  run: (core, request, call) => core.deactivateSubscription(request, call),
-});
+mutation("updateSubscription", SubscriptionMessage);
+mutation("deactivateSubscription", SubscriptionMessage);

@@ -32,26 +32,19 @@ const PageInfo = builder.objectRef<Connection<unknown>>("PageInfo").implement({
   }),
 });
 
-/** How a list is described. */
-interface Texts {
-  /** What it is a list of, and what one of them is called. */
-  readonly all: string;
-  readonly one: string;
-  /** The RPC with the same list. */
-  readonly rpc: string;
-  /** What is to be known of the order and the length of its pages. */
-  readonly edges: string;
-}
-
 /** A defined object type. */
 export type ObjectType<Node extends object> = ReturnType<
   ReturnType<typeof builder.objectRef<Node>>["implement"]
 >;
 
-/** Defines the type of a page of these nodes, and that of its edges. */
+/**
+ * Defines the type of a page of these nodes, and that of its edges.
+ * @param all what it is a list of. @param one what one of them is
+ */
 export function connectionType<Node extends object>(
   node: ObjectType<Node>,
-  { all, one, rpc, edges }: Texts,
+  all: string,
+  one: string,
 ) {
   const { name } = node;
   const Edge = builder.objectRef<Edge<Node>>(`${name}Edge`).implement({
@@ -59,8 +52,8 @@ export function connectionType<Node extends object>(
     fields: (t) => ({
       cursor: t.exposeString("cursor", {
         description:
-          "Its place in this list, good for `after` in the same order, and for `page_token` of the " +
-          `RPC \`${rpc}\`. Watches take \`node.cursor\` instead.`,
+          "Its place in this list, good for `after` in the same order. Watches take `node.cursor` " +
+          "instead.",
         nullable: false,
       }),
       node: t.field({
@@ -75,7 +68,9 @@ export function connectionType<Node extends object>(
     description: `A page of ${all}.`,
     fields: (t) => ({
       edges: t.field({
-        description: edges,
+        description:
+          "In the order that was asked for. A page may have fewer than `first`, even none, while " +
+          "`hasNextPage` says that there are more.",
         extensions: { cost: 0 } satisfies CostExtensions,
         type: [Edge],
         nullable: false,

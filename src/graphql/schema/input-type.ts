@@ -27,25 +27,6 @@ export const inputType = oncePer(define);
 
 type InputRef = ReturnType<typeof defineInput>;
 
-/** Descriptions of inputs whose shape differs from what the proto's comment describes. */
-const descriptions: Readonly<Record<string, string>> = {
-  CustomerInput:
-    "Which customer a wallet or subscription call is for: at least one of these. A token with " +
-    "authorization_flow=processing may go together with the externalId of the customer that the " +
-    "call is about. Left out by a caller whose token says it.",
-  PaymentMethodInput:
-    "What to pay with: a type, and the details that go with it.\n\nThe type may be left out where " +
-    "the details tell it: `cc` is CC_NUMBER, `decryptedApplePay` is APPLE_PAY, " +
-    "`decryptedGooglePay` is GOOGLE_PAY, the others have their own name. CARD goes with `cc` and " +
-    "is always given. A type that disagrees with the details is refused. In the modes HOSTED and " +
-    "EXPRESS_CHECKOUT, where the customer enters the details on the page, the type alone is enough.",
-  PaymentMethodDetailsInput: "The details of a payment method: exactly one of these.",
-  RecipientPaymentMethodInput:
-    "Where the money goes: the details tell the type, and a type that disagrees with them is " +
-    "refused.",
-  RecipientPaymentMethodDetailsInput: "The recipient's account or card: exactly one of these.",
-};
-
 /** The key of a call that moves money is no field of its request: RPC has a header for it. */
 const idempotencyKey: InputField = {
   name: "idempotencyKey",
@@ -66,10 +47,12 @@ function define(desc: DescMessage): InputRef {
     if (isMoneyRequest(desc)) all.push(idempotencyKey);
     return defineInput(name, desc, all, desc.oneofs.length > 0);
   }
-  const oneofs = desc.oneofs.map((oneof) => {
+  const oneofs = desc.oneofs.map((oneof): InputField => {
     const members = fields.filter((field) => field.oneof === oneof).map(inputField);
     const details = `${name.replace(/Input$/, "")}DetailsInput`;
-    return oneofField(oneof, defineInput(details, oneof, members, true));
+    const type = defineInput(details, oneof, members, true);
+    const { required } = getOption(oneof, oneofRules);
+    return { name: oneof.localName, type, required, description: describe(oneof) };
   });
   const plain = fields.filter((field) => !field.oneof).map(inputField);
   return defineInput(name, desc, [...plain, ...oneofs]);
@@ -96,7 +79,7 @@ export function defineInput(
   isOneOf = false,
 ) {
   return builder.inputType(name, {
-    description: descriptions[name] ?? (typeof what === "string" ? what : describe(what)),
+    description: typeof what === "string" ? what : describe(what),
     isOneOf,
     fields: (t) =>
       Object.fromEntries(
@@ -120,11 +103,6 @@ function typeOf(field: DescField): unknown {
   if (field.message?.typeName === TimestampSchema.typeName) return "DateTime";
   if (field.message) return inputType(field.message);
   return field.enum ? enumRef(field.enum) : scalarOf(field);
-}
-
-function oneofField(oneof: DescOneof, type: InputRef): InputField {
-  const required = getOption(oneof, oneofRules).required;
-  return { name: oneof.localName, type, required, description: describe(oneof) };
 }
 
 /** A customer is not required here: the caller's token may name it, which only the core checks. */

@@ -2,6 +2,7 @@ import {
   type DescEnum,
   type DescField,
   type DescMessage,
+  type DescMethod,
   type DescOneof,
   type MessageShape,
   ScalarType,
@@ -13,8 +14,6 @@ import { isSecret } from "../../secrets/secret-fields.ts";
 import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 
-type TextScalarName = "Decimal" | "UUID" | "URL" | "EmailAddress" | "String";
-
 type FieldName<Desc extends DescMessage> = Exclude<
   keyof MessageShape<Desc> & string,
   "$typeName" | "$unknown"
@@ -25,8 +24,6 @@ export interface MessageTypeOptions<Desc extends DescMessage> {
   readonly name?: string;
   /** Default: the message's comment. */
   readonly description?: string;
-  /** Scalars of string fields whose text has a format. Default: String. */
-  readonly scalars?: { readonly [Name in FieldName<Desc>]?: TextScalarName };
   /** Fields that are never null though the proto cannot say so. */
   readonly always?: readonly FieldName<Desc>[];
   /** Fields that GraphQL does not show. */
@@ -71,7 +68,7 @@ export function messageFields<Desc extends DescMessage>(
 function messageField<Desc extends DescMessage>(
   t: Untyped,
   field: DescField,
-  { scalars = {}, always = [] }: MessageTypeOptions<Desc>,
+  { always = [] }: MessageTypeOptions<Desc>,
 ): Untyped {
   const name = field.localName as FieldName<Desc>;
   const options = {
@@ -88,7 +85,7 @@ function messageField<Desc extends DescMessage>(
     case "message":
       return t.expose(name, { ...options, type: messageRef(field.message) });
     case "scalar":
-      return t.expose(name, { ...options, type: scalars[name] ?? scalarName(field) });
+      return t.expose(name, { ...options, type: formatOf(field) ?? scalarName(field) });
     case "list": {
       if (field.listKind !== "message") break;
       const cost = { listSize: expectedListSize } satisfies CostExtensions;
@@ -118,6 +115,23 @@ function messageRef(desc: DescMessage): unknown {
   if (desc.typeName === TimestampSchema.typeName) return "DateTime";
   return refs.get(desc.typeName) ?? messageType(desc);
 }
+
+/** The scalar of a text that has a format, which the proto says of requests alone. */
+function formatOf({ parent, localName }: DescField): string | undefined {
+  return formats[`${parent.name}.${localName}`] ?? formats[localName];
+}
+
+const formats: Readonly<Partial<Record<string, string>>> = {
+  amount: "Decimal",
+  email: "EmailAddress",
+  optionId: "UUID",
+  originalAmount: "Decimal",
+  payerAmount: "Decimal",
+  payerOuterFee: "Decimal",
+  "Payout.transactionId": "UUID",
+  recipientAmount: "Decimal",
+  rid: "UUID",
+};
 
 /** The GraphQL type of a scalar field whose text has no format. */
 export function scalarName(field: DescField): string {
@@ -162,10 +176,10 @@ export function knownValue(desc: DescEnum, value: unknown): number | null {
 
 /** The proto's comment on a declaration, adapted to GraphQL by scripts/graphql-descriptions.ts. */
 export function describe(
-  desc: DescMessage | DescField | DescOneof | DescEnum | DescEnum["values"][number],
+  desc: DescMessage | DescField | DescOneof | DescMethod | DescEnum | DescEnum["values"][number],
 ): string {
-  const key =
-    desc.kind === "field" || desc.kind === "oneof" ? `${desc.parent.name}.${desc.name}` : desc.name;
+  const isTop = desc.kind === "message" || desc.kind === "enum" || desc.kind === "enum_value";
+  const key = isTop ? desc.name : `${desc.parent.name}.${desc.name}`;
   const text = (texts as Readonly<Record<string, string>>)[key];
   if (text === undefined) throw new Error(`no description of ${key}: run npm run generate`);
   return text;

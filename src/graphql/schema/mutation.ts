@@ -1,29 +1,34 @@
-import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
+import type { MessageShape } from "@bufbuild/protobuf";
 import type { ObjectRef } from "@pothos/core";
-import type { Call, Core } from "../../core/core.ts";
+import { type Core, type Methods, methods } from "../../core/core.ts";
 import { isMoneyRequest } from "../../model/money-methods.ts";
 import { Loaders } from "../loaders.ts";
 import { builder } from "./builder.ts";
 import { failureCode, failureOf, failureTypes } from "./failures.ts";
 import { toInputPath, toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";
+import { describe } from "./message-type.ts";
 
-export interface MutationOptions<Desc extends DescMessage, Success extends object> {
-  readonly description: string;
-  /** The type of a successful result. */
-  readonly success: ObjectRef<typeof builder.$inferSchemaTypes, Success>;
-  run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
-}
+/** The methods whose use case is answered at once. */
+type Unary = {
+  [Name in keyof Methods]: Methods[Name]["methodKind"] extends "unary" ? Name : never;
+}[keyof Methods];
+
+type Request<Name extends Unary> = MessageShape<Methods[Name]["input"]>;
 
 /**
- * Adds the mutation of a method, with one `input` made from its request, whose result is the union `<Name>Result` of its success type
- * and the error types.
+ * Adds the mutation of a method, with one `input` made from its request, whose result is the union
+ * `<Name>Result` of its success type and the error types.
+ * @param show makes the success of what the core answers. Default: that itself
  */
-export function mutation<Desc extends DescMessage, Success extends object>(
-  method: DescMethodUnary<Desc>,
-  { description, success, run }: MutationOptions<Desc, Success>,
+export function mutation<Name extends Unary, Success extends object>(
+  name: Name,
+  success: ObjectRef<typeof builder.$inferSchemaTypes, Success>,
+  show = (answer: Awaited<ReturnType<Core[Name]>>, _: Request<Name>) =>
+    answer as unknown as Success,
 ): void {
-  const { localName: name, input: request } = method;
+  const method = methods[name];
+  const request: Methods[Name]["input"] = method.input;
   const isMoney = isMoneyRequest(request);
   const result = builder.unionType(`${method.name}Result`, {
     description: `What \`${name}\` answers: ${success.name}, or why not.`,
@@ -32,7 +37,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
   });
   builder.mutationField(name, (t) =>
     t.field({
-      description,
+      description: describe(method) + (isMoney ? " `idempotencyKey` makes a repeat safe." : ""),
       // Nullable, so that an error of one mutation does not discard the results of others.
       type: result,
       args: { input: t.arg({ type: inputType(request), required: true }) },
@@ -42,18 +47,17 @@ export function mutation<Desc extends DescMessage, Success extends object>(
         context.operation.movesMoney ||= isMoney;
         try {
           const given = input as Readonly<Record<string, unknown>>;
-          const message = toMessage(request, given);
+          const message = toMessage(request, given) as Request<Name>;
           const { idempotencyKey: key } = given;
           const call = typeof key === "string" ? { inputIdempotencyKey: key } : {};
-          return (await run(context.core, message, { ...context.call, ...call })) as never;
+          const answer = await context.core[name](message as never, { ...context.call, ...call });
+          return show(answer as Awaited<ReturnType<Core[Name]>>, message) as never;
         } catch (error) {
           const failure = failureOf(error, (path) => toInputPath(request, path));
-          if (failure) {
-            context.operation.failed(failureCode(failure));
-            context.operation.noteRetry(error);
-            return failure as never;
-          }
-          throw error;
+          if (!failure) throw error;
+          context.operation.failed(failureCode(failure));
+          context.operation.noteRetry(error);
+          return failure as never;
         }
       },
     }),

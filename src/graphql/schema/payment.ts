@@ -1,17 +1,14 @@
 import type { PaymentAnswer } from "../../core/core.ts";
-import { OperationDetailsSchema, OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
+import { OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
+import { OperationService } from "../../gen/payments/v1/operation_service_pb.ts";
 import {
-  FeeSchema,
   OperationSummarySchema,
-  PaymentCustomerSchema,
   PaymentDetailsSchema,
   PaymentSchema,
   PaymentStatus,
 } from "../../gen/payments/v1/payment_pb.ts";
 import {
   GetPaymentResponseSchema,
-  ListPaymentsRequestSchema,
-  PaymentService,
   ResendCallbackRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { declineMessage } from "../../upstream/user-message.ts";
@@ -20,32 +17,14 @@ import { type CostExtensions, upstreamCallCost } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 import { firstArg, pageLength, pageOf } from "./connection.ts";
 import { PaymentEvent } from "./event.ts";
-import { addKnownResource } from "./known-resource.ts";
+import { knownResource } from "./known-resource.ts";
 import { describe, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 
-messageType(FeeSchema, { scalars: { amount: "Decimal" } });
-messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
-const PaymentDetails = messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
-const Payment = messageType(PaymentSchema, { omit: ["externalId"] });
-const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
-
-addKnownResource("payment", Payment, {
-  externalId: PaymentSchema.field.externalId,
-  answer: GetPaymentResponseSchema,
-  filter: ListPaymentsRequestSchema,
-  event: PaymentEvent,
-  watch:
-    "The events of a payment, live. Without `after` the first one is the current state, if one is " +
-    "known; with it the stream goes on behind that event, without a gap and without a repeat. A " +
-    "stream that ends early ends with an error whose `extensions.resumeCursor` is the cursor to " +
-    "go on from; CURSOR_EXPIRED says that `after` is older than what is kept.",
-  one:
-    "The last state of a payment that the gateway knows, without asking the payments service: of " +
-    "the successful attempt if there is one, else of the latest. Null when none is known; with " +
-    "`outcomeUnknown` and no state when nothing but a call without an answer is known.",
-  cost: 1,
-});
+const PaymentDetails = messageType(PaymentDetailsSchema);
+const Payment = knownResource("payment", PaymentSchema, PaymentEvent, 1);
+const OperationSummary = messageType(OperationSummarySchema);
+const Operation = messageType(OperationSchema);
 
 builder.objectFields(Payment, (t) => ({
   operations: t.field({
@@ -62,10 +41,9 @@ builder.objectFields(Payment, (t) => ({
     extensions: { cost: upstreamCallCost } satisfies CostExtensions,
     type: Operation,
     resolve: (payment, _, { loaders }) => {
-      const externalId = externalIdOf(payment);
       const { operationId } = payment.details ?? {};
-      return externalId && operationId
-        ? orNull(loaders.of(payment).operation(externalId, operationId))
+      return operationId
+        ? orNull(loaders.of(payment).operation(externalIdOf(payment), operationId))
         : null;
     },
   }),
@@ -100,58 +78,24 @@ builder.objectField(PaymentDetails, "userMessage", (t) =>
   }),
 );
 
-async function paymentOf(
-  answer: Promise<PaymentAnswer>,
-  { externalId }: { readonly externalId: string },
-) {
-  const { payment, ...state } = await answer;
-  return noted(payment, { name: externalId, state });
-}
+/** The payment of a call that moved money. */
+const answered = ({ payment, ...state }: PaymentAnswer, { externalId }: { externalId: string }) =>
+  noted(payment, { name: externalId, state });
 
-mutation(PaymentService.method.createPayment, {
-  description:
-    "Creates a payment. Any number of attempts may use the same externalId until one succeeds. A " +
-    "decline is a `PaymentServiceError` or a `Payment` with the status FAILURE; the `action` of a " +
-    "payment tells what the customer has to do next. `idempotencyKey` makes a repeat safe.",
-  success: Payment,
-  run: (core, request, call) => paymentOf(core.createPayment(request, call), request),
+mutation("createPayment", Payment, answered);
+mutation("createRecurrentPayment", Payment, answered);
+mutation("confirmPayment", Payment, answered);
+
+const CallbackResent = messageType(ResendCallbackRequestSchema, {
+  name: "CallbackResent",
+  description: "The payments service took the request; the callback follows.",
+  omit: ["operation"],
 });
-
-mutation(PaymentService.method.createRecurrentPayment, {
-  description:
-    "Charges the payer of an earlier payment again. `idempotencyKey` makes a repeat safe.",
-  success: Payment,
-  run: (core, request, call) => paymentOf(core.createRecurrentPayment(request, call), request),
-});
-
-mutation(PaymentService.method.confirmPayment, {
-  description:
-    "Transfers the funds of a payment that was made with `confirm: false`. " +
-    "`idempotencyKey` makes a repeat safe.",
-  success: Payment,
-  run: (core, request, call) => paymentOf(core.confirmPayment(request, call), request),
-});
-
-mutation(PaymentService.method.resendCallback, {
-  description:
-    "Asks the payments service to send a payment's callback again. It comes to where it went before.",
-  success: messageType(ResendCallbackRequestSchema, {
-    name: "CallbackResent",
-    description: "The payments service took the request; the callback follows.",
-    omit: ["operation"],
-  }),
-  run: async (core, request, call) => {
-    await core.resendCallback(request, call);
-    return request;
-  },
-});
-
-messageType(OperationDetailsSchema, { scalars: { amount: "Decimal" } });
-const Operation = messageType(OperationSchema);
+mutation("resendCallback", CallbackResent, (_, request) => request);
 
 builder.queryField("operation", (t) =>
   t.field({
-    description: "One operation of an alternative payment, read from the payments service.",
+    description: describe(OperationService.method.getOperation),
     type: Operation,
     args: {
       externalId: t.arg.id({ description: "The payment's externalId.", required: true }),

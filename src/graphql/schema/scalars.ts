@@ -5,18 +5,26 @@ import { isOfCalendar, writeInstant } from "../../model/instant.ts";
 import { builder } from "./builder.ts";
 
 interface Scalar {
-  /** Reads a value, or the text of a literal. Its errors name no value, which may be a secret. */
-  readonly parse: (value: unknown) => unknown;
+  /**
+   * Reads a value, or the text of a literal. Its errors name no value, which may be a secret.
+   * Default: takes any text.
+   */
+  readonly parse?: (value: unknown) => unknown;
   /** Literals whose text is taken. Default: strings. */
   readonly literals?: readonly Kind[];
   /** Default: as text. */
   readonly serialize?: (value: unknown) => unknown;
 }
 
+const textOf = (name: string) => (value: unknown) => {
+  if (typeof value === "string") return value;
+  throw new GraphQLError(`${name} takes a string`);
+};
+
 function scalar(
   name: "UUID" | "URL" | "EmailAddress" | "IPv4" | "Decimal" | "DateTime",
   description: string,
-  { parse, literals = [Kind.STRING], serialize = String }: Scalar,
+  { parse = textOf(name), literals = [Kind.STRING], serialize = String }: Scalar = {},
 ): void {
   const parseLiteral = (node: ValueNode) => {
     try {
@@ -29,24 +37,14 @@ function scalar(
   builder.scalarType(name, { description, serialize, parseValue: parse, parseLiteral } as never);
 }
 
-/**
- * A scalar that accepts and returns any text. Input formats are checked by the rules in the proto,
- * so that one InvalidInputError names all wrong fields. Output is not checked: an odd e-mail address
- * from the payments service must not fail a response.
- */
-function textScalar(name: "UUID" | "URL" | "EmailAddress" | "IPv4", description: string): void {
-  scalar(name, `${description} In an answer: the payments service's own text.`, {
-    parse(value) {
-      if (typeof value === "string") return value;
-      throw new GraphQLError(`${name} takes a string`);
-    },
-  });
-}
-
-textScalar("UUID", "A UUID, such as `f47ac10b-58cc-4372-a567-0e02b2c3d479`.");
-textScalar("URL", "An absolute URL.");
-textScalar("EmailAddress", "An e-mail address.");
-textScalar("IPv4", "An IPv4 address in dotted form.");
+// These accept and return any text. Input formats are checked by the rules in the proto, so that one
+// InvalidInputError names all wrong fields. Output is not checked: an odd e-mail address from the
+// payments service must not fail a response.
+const ofService = "In an answer: the payments service's own text.";
+scalar("UUID", `A UUID, such as \`f47ac10b-58cc-4372-a567-0e02b2c3d479\`. ${ofService}`);
+scalar("URL", `An absolute URL. ${ofService}`);
+scalar("EmailAddress", `An e-mail address. ${ofService}`);
+scalar("IPv4", `An IPv4 address in dotted form. ${ofService}`);
 
 scalar(
   "Decimal",

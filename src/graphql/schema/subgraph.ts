@@ -15,7 +15,7 @@ import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import { type KindName, kindNames } from "../../model/kinds.ts";
 import type { Context } from "../context.ts";
-import { type Loaders, orNull } from "../loaders.ts";
+import { orNull } from "../loaders.ts";
 import type { CostExtensions } from "../operation-limits.ts";
 import { schema } from "./schema.ts";
 
@@ -125,10 +125,19 @@ function entitiesOf(
   context: Context,
   accounts: ReadonlySet<string>,
 ): Promise<Payment | Payout | null>[] {
+  const { call, operation } = context;
   return representations.map(async (representation, index) => {
     const { kind, externalId, account } = keyOf(representation, index, accounts);
-    const loaders = await loadersOf(account, context, accounts);
-    return orNull<Payment | Payout>(loaders[kind](externalId));
+    let { loaders } = context;
+    if (account !== undefined && account !== call.caller.account) {
+      // Credentials are verified once for each account that exists, however many names are sent.
+      pickAccount(accounts, undefined, account, false);
+      loaders = await loaders.in(account, async () => ({
+        ...call,
+        caller: await operation.request.authenticate(account),
+      }));
+    }
+    return orNull(loaders.known(kind, externalId));
   });
 }
 
@@ -149,22 +158,4 @@ function keyOf(representation: unknown, index: number, accounts: ReadonlySet<str
 
 function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
-}
-
-/**
- * The loaders of an account, for a caller who may use it.
- * @throws GatewayError PERMISSION_DENIED
- */
-async function loadersOf(
-  account: string | undefined,
-  { loaders, call, operation }: Context,
-  accounts: ReadonlySet<string>,
-): Promise<Loaders> {
-  if (account === undefined || account === call.caller.account) return loaders;
-  // Credentials are verified once for each account that exists, however many names are sent.
-  pickAccount(accounts, undefined, account, false);
-  return loaders.in(account, async () => ({
-    ...call,
-    caller: await operation.request.authenticate(account),
-  }));
 }

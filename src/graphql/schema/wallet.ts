@@ -7,17 +7,17 @@ import {
 } from "../../gen/payments/v1/wallet_pb.ts";
 import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
 import type { Context } from "../context.ts";
-import { customerOf, orNull } from "../loaders.ts";
+import { notesOf, orNull } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 import { toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";
-import { messageType } from "./message-type.ts";
+import { describe, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 
 // Trusted services get the full card number, by RPC only.
 messageType(WalletCardSchema, { omit: ["fullNumber"] });
-const WalletItem = messageType(WalletItemSchema, { scalars: { optionId: "UUID" } });
+const WalletItem = messageType(WalletItemSchema);
 
 builder.objectField(WalletItem, "confirmation", (t) =>
   t.field({
@@ -27,7 +27,7 @@ builder.objectField(WalletItem, "confirmation", (t) =>
     extensions: { cost: upstreamCallCost } satisfies CostExtensions,
     type: WalletItem,
     resolve: (item, _, { loaders }) =>
-      item.optionId ? orNull(loaders.walletConfirmation(customerOf(item), item.optionId)) : null,
+      item.optionId ? orNull(loaders.walletConfirmation(notesOf(item).owner, item.optionId)) : null,
   }),
 );
 
@@ -48,7 +48,7 @@ function customerArg(given: object | null | undefined, { operation }: Pick<Conte
 
 builder.queryField("walletItems", (t) =>
   t.field({
-    description: "The payment methods that a customer keeps in the wallet.",
+    description: describe(WalletService.method.findWalletItems),
     // The upstream sets no limit; customers keep a few.
     extensions: { listSize: 10 } satisfies CostExtensions,
     type: [WalletItem],
@@ -64,7 +64,7 @@ builder.queryField("walletItems", (t) =>
 
 builder.queryField("walletConfirmation", (t) =>
   t.field({
-    description: "A payment method of a customer's wallet with the state of its confirmation.",
+    description: describe(WalletService.method.getConfirmationStatus),
     type: WalletItem,
     args: {
       customer: t.arg(customer),
@@ -78,8 +78,4 @@ builder.queryField("walletConfirmation", (t) =>
   }),
 );
 
-mutation(WalletService.method.deleteWalletItem, {
-  description: "Removes a payment method from a customer's wallet.",
-  success: messageType(DeletedWalletItemSchema, { scalars: { optionId: "UUID" } }),
-  run: (core, request, call) => core.deleteWalletItem(request, call),
-});
+mutation("deleteWalletItem", messageType(DeletedWalletItemSchema));

@@ -3,7 +3,7 @@ import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
-import { createContext, createLive, watchOf } from "../context.ts";
+import { createContext, createWatch } from "../context.ts";
 import type { Edge } from "../edge.ts";
 import {
   codeOf,
@@ -22,7 +22,7 @@ import { plainEvents } from "./stream-format.ts";
 
 /** The payment or payout that an address below `/watch` names. */
 export interface Watched {
-  readonly kind: Kind;
+  readonly kind: (typeof kinds)[Kind];
   /** As it stands in the address. */
   readonly externalId: string;
 }
@@ -32,7 +32,8 @@ export function watchedBy({ url = "" }: IncomingMessage): Watched | undefined {
   const { pathname = "" } = URL.parse(url, "http://localhost") ?? {};
   const [, , resource = "", externalId = "", ...rest] = pathname.split("/");
   const kind = kindOfResource(resource);
-  return kind && externalId !== "" && rest.length === 0 ? { kind, externalId } : undefined;
+  if (!kind || externalId === "" || rest.length > 0) return undefined;
+  return { kind: kinds[kind], externalId };
 }
 
 /**
@@ -63,8 +64,8 @@ export function createWatchPath({ core, corsOrigins, log }: Edge) {
       const context = await createContext(core, operation);
       const { searchParams: query } = new URL(url, "http://localhost");
       const externalId = externalIdOf(watched.externalId);
-      const open = watchOf(kinds[watched.kind].name, externalId, flagOf(query, "until_final"));
-      const live = createLive(context, query.get("after"), open);
+      const isFinal = flagOf(query, "until_final");
+      const live = createWatch(context, watched.kind.name, externalId, isFinal, query.get("after"));
       const show = (delivery: Delivery) => delivery;
       const begun = await beginStream({ live, show, format, reconnects: true });
       if (begun.status < 400) return begun;
