@@ -48,7 +48,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   callbacks: ["wire/", "ledger/", "net/"],
   live: [],
   core: ["live/", "upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],
-  rpc: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
+  rpc: [
+    ...["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
+    "openapi.json",
+  ],
   graphql: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
   admin: [
     ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "ratelimit/"],
