@@ -7,13 +7,11 @@ import {
   type RedisBucketOptions,
   type TokenBucket,
 } from "../../../src/ratelimit/queued-bucket.ts";
-import { connectRedis, type RedisClient } from "../../../src/redis/connect.ts";
+import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { type Report, reportTo } from "../../../src/report.ts";
-import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
-import { overridden } from "../../overridden.ts";
 import { startCluster } from "../../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
@@ -255,31 +253,28 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
     });
 
     it("waits for a connection that is being made", async (t) => {
-      const late = connectRedis(new Secret(server.url), () => {});
+      const clock = new VirtualClock();
       const changes: string[] = [];
       const report = reportOf((source) => changes.push(source));
-      const clock = new VirtualClock();
-      // The clock stands still while the connection is made, and while Redis answers.
-      void clock.holdFor(() => until(() => late.client.status === "ready"));
-      // Both: a server that does not know the script is asked a second time, with its text.
-      const held = (command: "eval" | "evalsha") =>
-        ((...args: [string, number, ...string[]]) => {
-          const answer: Promise<unknown> = late.client[command].apply(late.client, args);
-          // NOSCRIPT may come before the clock holds for it.
-          answer.catch(() => {});
-          return clock.holdFor(async () => answer);
-        }) as never;
-      const client = overridden<RedisClient>(late.client, {
-        eval: held("eval"),
-        evalsha: held("evalsha"),
-      });
+      const reached = redisOn(clock, redis.client, 1);
+      /** It is there as soon as somebody waits for it. */
+      const connecting = {
+        status: "connecting",
+        on(_: "ready", hear: () => void) {
+          connecting.status = "ready";
+          hear();
+        },
+        off() {},
+        evalsha: (...args: [string, number, ...string[]]) =>
+          connecting.status === "ready"
+            ? reached.evalsha(...args)
+            : Promise.reject(new Error("Stream isn't writeable")),
+      };
+      const client = connecting as unknown as RedisClient;
       const bucket = create({ client, clock, report });
-      t.after(async () => {
-        bucket.close();
-        await late.close();
-      });
+      t.after(() => bucket.close());
       await clock.runUntil(take(bucket));
-      assert.deepEqual(changes, []);
+      assert.deepEqual([connecting.status, changes], ["ready", []]);
     });
   });
 
