@@ -95,9 +95,9 @@ export function followOn({ grpcUrl, publicUrl }: Haproxy) {
         });
         const { next } = watching;
         const end = await (async () => {
-          for (let event = await next(); event; event = await next()) {
-            seen.push(event.cursor);
-            after = event.cursor;
+          for (let cursor = await next(); cursor; cursor = await next()) {
+            seen.push(cursor);
+            after = cursor;
           }
           return { code: "complete" };
         })().catch((error: Error) =>

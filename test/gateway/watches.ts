@@ -1,19 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createClient as createSseClient } from "graphql-sse";
-import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { PaymentStateSchema, PaymentStatusSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { timeoutMs } from "../until.ts";
 import { clientOf, socketClient, type Urls } from "./callers.ts";
-
-/** An event as every edge shows it. */
-export interface Seen {
-  readonly cursor: string;
-  readonly state: string;
-  /** Of the payment that it tells of. */
-  readonly status: string | undefined;
-}
 
 /** The error that ends a watch. */
 export class WatchEnd extends Error {
@@ -29,20 +19,23 @@ export class WatchEnd extends Error {
 }
 
 export interface WatchOptions {
+  /** Where the stream of all events begins. */
   readonly after?: string;
-  readonly untilFinal?: boolean;
   readonly token?: string;
   /** It may last for as long as it likes. */
   readonly isEndless?: boolean;
 }
 
-/** The watch of one payment, or the stream of all events, by each edge; ends when `signal` aborts. */
+/**
+ * The cursors of the watch of one payment, or of the stream of all events, by each edge; it ends when
+ * `signal` aborts.
+ */
 type Watch = (
   urls: Urls,
   externalId: string | undefined,
   options: WatchOptions,
   signal: AbortSignal,
-) => AsyncGenerator<Seen>;
+) => AsyncGenerator<string>;
 
 const watches = {
   gRPC: byGrpc,
@@ -60,10 +53,8 @@ export const edges = Object.keys(watches) as Edge[];
 
 /** An open watch. */
 export interface Watching {
-  /** The next event, or undefined if the watch has ended well. @throws WatchEnd */
-  next(): Promise<Seen | undefined>;
-  /** All events from here on, until the watch ends or the last one is enough. */
-  until(isEnough?: (seen: Seen) => boolean): Promise<Seen[]>;
+  /** The cursor of the next event; undefined if the watch has ended well. @throws WatchEnd */
+  next(): Promise<string | undefined>;
   /** How the watch ends, once all events before have been read. */
   ended(): Promise<WatchEnd>;
   leave(): Promise<void>;
@@ -86,14 +77,6 @@ export function watch(
   };
   return {
     next,
-    async until(isEnough = () => false) {
-      const all: Seen[] = [];
-      for (let seen = await next(); seen; seen = await next()) {
-        all.push(seen);
-        if (isEnough(seen)) break;
-      }
-      return all;
-    },
     async ended() {
       try {
         while (await next());
@@ -113,21 +96,16 @@ export function watch(
 async function* byGrpc(
   urls: Urls,
   externalId: string | undefined,
-  { after, untilFinal = false, token }: WatchOptions,
+  { after = "", token }: WatchOptions,
   signal: AbortSignal,
-): AsyncGenerator<Seen> {
-  const start =
-    after === "earliest" ? { fromStart: true } : { ...(after && { afterCursor: after }) };
+): AsyncGenerator<string> {
   const options = { headers: headersOf(token), signal };
   try {
     const events =
       externalId === undefined
-        ? clientOf(EventService, urls).streamEvents({ afterCursor: after ?? "" }, options)
-        : clientOf(PaymentService, urls).watchPayment(
-            { externalId, untilFinal, ...start },
-            options,
-          );
-    for await (const { event } of events) if (event) yield seenOf(event);
+        ? clientOf(EventService, urls).streamEvents({ afterCursor: after }, options)
+        : clientOf(PaymentService, urls).watchPayment({ externalId }, options);
+    for await (const { event } of events) if (event) yield event.cursor;
   } catch (thrown) {
     const { code, metadata } = ConnectError.from(thrown);
     const name = Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
@@ -135,20 +113,10 @@ async function* byGrpc(
   }
 }
 
-function seenOf({ cursor, state, resource }: Event): Seen {
-  const status = resource.case === "payment" ? resource.value.details?.status : undefined;
-  return {
-    cursor,
-    state: PaymentStateSchema.value[state]?.localName ?? `${state}`,
-    status: status === undefined ? undefined : PaymentStatusSchema.value[status]?.localName,
-  };
-}
-
-const seen = "cursor ... on PaymentEvent { state payment { details { status } } }";
-const query = `subscription ($externalId: ID!, $after: String, $untilFinal: Boolean) {
-  seen: paymentUpdated(externalId: $externalId, after: $after, untilFinal: $untilFinal) { ${seen} }
+const query = `subscription ($externalId: ID!) {
+  seen: paymentUpdated(externalId: $externalId) { cursor }
 }`;
-const allQuery = `subscription ($after: String) { seen: events(after: $after) { ${seen} } }`;
+const allQuery = "subscription ($after: String) { seen: events(after: $after) { cursor } }";
 
 interface GraphqlClient {
   iterate(asked: { query: string; variables: Record<string, unknown> }): AsyncIterable<unknown>;
@@ -156,11 +124,7 @@ interface GraphqlClient {
 }
 
 interface Result {
-  readonly data?: {
-    readonly seen: Omit<Seen, "status"> & {
-      readonly payment?: { readonly details?: { readonly status?: string } };
-    };
-  } | null;
+  readonly data?: { readonly seen: { readonly cursor: string } } | null;
   readonly errors?: readonly {
     readonly extensions: { readonly code: string; readonly resumeCursor?: string };
   }[];
@@ -180,9 +144,7 @@ function byGraphql(connect: (urls: Urls, headers: Record<string, string>) => Gra
           const name = code.replace("UPSTREAM_", "").replace("RATE_LIMITED", "RESOURCE_EXHAUSTED");
           throw new WatchEnd(name, resumeCursor);
         }
-        if (!data) continue;
-        const { cursor, state, payment } = data.seen;
-        yield { cursor, state, status: payment?.details?.status };
+        if (data) yield data.seen.cursor;
       }
       signal.throwIfAborted();
     } finally {
