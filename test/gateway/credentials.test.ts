@@ -23,23 +23,6 @@ const keys = (text: string) => ({
   AUTH_MODE: "keys",
   API_KEYS_FILE: files.write("keys", text),
 });
-const jwks = (text: string) => ({
-  ...{ AUTH_MODE: "jwt", AUTH_ISSUER: "i", AUTH_AUDIENCE: "a" },
-  AUTH_JWKS_FILE: files.write("jwks", text),
-});
-
-test("an invalid keys file at start is a ConfigError that names the variable and the fault", async () => {
-  for (const [env, message] of [
-    [() => ({ ...keys(""), API_KEYS_FILE: "/nowhere/keys" }), /^API_KEYS_FILE: .*ENOENT/],
-    [
-      () => keys(keysOf({ merchants: ["nobody"] })),
-      /^API_KEYS_FILE: .*shop.*unknown account "nobody".*default$/,
-    ],
-    [() => jwks("[]"), /^AUTH_JWKS_FILE: is not a JSON Web Key Set/],
-  ] as const) {
-    await assert.rejects(startTestGateway(env()), { name: "ConfigError", message });
-  }
-});
 
 test("outside production the GraphiQL page needs no credentials, but its queries do", async (t) => {
   const { publicUrl } = await start(t, keys(keysOf()));
