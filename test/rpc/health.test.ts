@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { GatewayError } from "../../src/errors.ts";
 import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
@@ -9,11 +8,6 @@ import {
 import { reportTo } from "../../src/report.ts";
 import { until } from "../until.ts";
 import { start } from "./start.ts";
-
-/** Refuses every caller: health must not need one. */
-const identify = async () => {
-  throw new GatewayError("UNAUTHENTICATED", "nobody is known here");
-};
 
 const names = [
   "",
@@ -28,19 +22,7 @@ const names = [
   "grpc.reflection.v1alpha.ServerReflection",
 ];
 
-/* `open-services.test.ts` has the checks in every protocol. */
-test("the server and each service report SERVING to everybody", async () => {
-  await using started = await start({}, { identify });
-  const client = createClient(Health, started.transport("grpc", "2"));
-  for (const service of names) {
-    assert.equal((await client.check({ service })).status, ServingStatus.SERVING);
-  }
-  const { statuses } = await client.list({});
-  assert.deepEqual(Object.keys(statuses), names);
-  assert.equal(statuses[""]?.status, ServingStatus.SERVING);
-  assert.ok(started.records.every(({ level }) => level === "debug"));
-});
-
+/* `open-services.test.ts` has what each answers anybody, in every protocol. */
 test("a watch reports NOT_SERVING once a drain is announced, and ends with it", async () => {
   await using started = await start();
   const client = createClient(Health, started.transport("grpc", "2"));
