@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type DescMessage } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
+import { openOutcome, sealOutcome } from "../../src/core/idempotency.ts";
 import { createMoneyCalls, type MoneyCall } from "../../src/core/money-calls.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
@@ -220,21 +221,6 @@ test("a key used with another method or request is refused, also while its call 
   assert.equal(sends(), 1);
 });
 
-test("a key is bound to its account, also while its call is in flight", async () => {
-  const { run } = moneyCalls();
-  const upstreams = [pendingCall(), pendingCall()];
-  const outcomes = upstreams.map(({ does }, n) =>
-    run({ key: "key", account: `account-${n}`, does }),
-  );
-  for (const [n, { started, answer }] of upstreams.entries()) {
-    const sent = await Promise.race([started, outcomes[n]]);
-    assert.ok(sent && "signal" in sent, "answered with the call of another account");
-    sent.onSent?.();
-    answer(payment(`p${n}`));
-  }
-  assert.deepEqual(await Promise.all(outcomes), [payment("p0"), payment("p1")]);
-});
-
 test("an unknown outcome is stored under its key", async () => {
   const { run, sends, ended } = moneyCalls();
   const does = fails(
@@ -277,51 +263,12 @@ for (const [words, isRunning, code] of [
   });
 }
 
-test("no call is sent while another one of its method has no answer", async () => {
-  const { run, sends } = moneyCalls();
-  await assert.rejects(run({ does: fails(new Error("lost")) }), { code: "UNKNOWN" });
-  await assert.rejects(run(), { code: "ABORTED", details: { reason: "CALL_IN_FLIGHT" } });
-  assert.equal(sends(), 1);
-});
-
-test("a shared call continues for the others if its first caller leaves before it is sent", async () => {
-  const { run, sends } = moneyCalls();
-  const leave = new AbortController();
-  const { does, started, answer } = pendingCall();
-  const left = run({ key: "key", does, signal: leave.signal });
-  const refused = assert.rejects(left, { code: "CANCELLED" });
-  const stays = run({ key: "key", does });
-  await started;
-  leave.abort();
-  await refused;
-  answer(payment("first"));
-  assert.deepEqual(await stays, payment("first"));
-  assert.equal(sends(), 1);
-});
-
-test("if all callers of a key leave before the call is sent, the next caller starts a new one", async () => {
+test("that the merchant's credentials are refused is not stored as the answer of a key", async () => {
   const { run } = moneyCalls();
-  const leave = new AbortController();
-  const { does, started } = pendingCall();
-  const left = run({ key: "key", does, signal: leave.signal });
-  const refused = assert.rejects(left, { code: "CANCELLED" });
-  await started;
-  leave.abort();
-  await refused;
+  const does = fails(new GatewayError("INTERNAL", "refused", { notAttempted: true }));
+  await assert.rejects(run({ key: "key", does }), { code: "INTERNAL" });
   assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
 });
-
-for (const [code, why] of [
-  ["RESOURCE_EXHAUSTED", "too many requests"],
-  ["INTERNAL", "the merchant's credentials are refused"],
-] as const) {
-  test(`${code} is not stored as the answer of a key: ${why}`, async () => {
-    const { run } = moneyCalls();
-    const does = fails(new GatewayError(code, why, { notAttempted: true }));
-    await assert.rejects(run({ key: "key", does }), { code });
-    assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
-  });
-}
 
 test("a refusal is stored under its key with all its details", async () => {
   const { run, sends } = moneyCalls();
@@ -333,29 +280,6 @@ test("a refusal is stored under its key with all its details", async () => {
   }
   assert.equal(sends(), 1);
 });
-
-for (const suspended of ["while it is sent", "before the store's permission arrives"] as const) {
-  test(`a call of a replica that was suspended ${suspended} is not sent too late`, async (t) => {
-    t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
-    const store = memory(() => 0);
-    const begin = store.begin.bind(store);
-    store.begin = async (...given) => {
-      const begun = await begin(...given);
-      if (suspended !== "while it is sent") t.mock.timers.tick(60_000);
-      return begun;
-    };
-    const { run, ended } = moneyCalls(store);
-    let isWritten = false;
-    const does: Does = ({ onSent }) => {
-      if (suspended === "while it is sent") t.mock.timers.tick(60_000);
-      onSent?.();
-      isWritten = true;
-      return payment("late");
-    };
-    await assert.rejects(run({ does }), /too late to be sent/);
-    assert.deepEqual([isWritten, ended], [false, ["closed"]]);
-  });
-}
 
 test("a key is forgotten after a day", async () => {
   let nowMs = 0;
@@ -434,4 +358,19 @@ test("the payment that an answer or a refusal names is stored as the call's mark
     const known = await store.known("default", EventKind.PAYMENT, "order");
     assert.deepEqual(known.marks, marks);
   }
+});
+
+const outcomes = {
+  one: { answer: create(PaymentSchema, { id: "p1" }) },
+  two: { error: new GatewayError("FAILED_PRECONDITION", "declined") },
+};
+
+test("a stored answer opens for its own key and for no other", () => {
+  const one = sealOutcome(keyring.answers, PaymentSchema, outcomes.one, "one");
+  const two = sealOutcome(keyring.answers, PaymentSchema, outcomes.two, "two");
+  assert.deepEqual(openOutcome(keyring.answers, PaymentSchema, one, "one"), outcomes.one);
+  const told = openOutcome(keyring.answers, PaymentSchema, two, "two");
+  assert.ok(told && "error" in told && told.error.code === "FAILED_PRECONDITION");
+  assert.equal(openOutcome(keyring.answers, PaymentSchema, two, "one"), undefined);
+  assert.equal(openOutcome(keyring.answers, PaymentSchema, one, "two"), undefined);
 });

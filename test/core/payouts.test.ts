@@ -138,17 +138,6 @@ test("while the store is away, a successful payout is returned as the service re
   assert.equal((await look()).payout?.transactionId, "t1");
 });
 
-test("while the store is away, a failed payout is UNKNOWN, since another call may be open", async () => {
-  const { begin, intents, look } = rig(payout("t1", "failure"));
-  assert.equal((await look()).state, PayoutState.FAILED);
-  await intents.end(account, await begin(), { state: "unknown" });
-  intents.known = async () => {
-    throw new GatewayError("UNAVAILABLE", "the store is out of reach");
-  };
-  const { state, outcomeUnknown } = await look();
-  assert.deepEqual([state, outcomeUnknown], [PayoutState.UNKNOWN, true]);
-});
-
 test("a payout whose answer could not be written is UNKNOWN until the log has it", async () => {
   const { begin, intents, look, tell } = rig(notFound);
   const ending = { state: "pending", subjectId: "t1", key: "keep" } as const;
@@ -174,7 +163,8 @@ test("an answer that names no transaction leaves the outcome unknown, and bars a
   const request = create(RequestPayoutRequestSchema, payoutRequest(externalId));
   const told = await core.requestPayout(request, call).catch((error) => error);
   assert.deepEqual([told.code, told.details.outcomeUnknown], ["UNKNOWN", { externalId }]);
-  await assert.rejects(core.requestPayout(request, call), { code: "ABORTED" });
+  const details = { reason: "CALL_IN_FLIGHT" };
+  await assert.rejects(core.requestPayout(request, call), { code: "ABORTED", details });
   const look = core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
   assert.equal((await look).state, PayoutState.UNKNOWN);
 });

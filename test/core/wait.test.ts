@@ -237,19 +237,6 @@ test("a wait ends in time while the log does not answer", async (t) => {
   assert.equal(await waiting, undefined);
 });
 
-test("the state after an answer is no longer waited for once the caller goes away", async () => {
-  const leaving = new AbortController();
-  const asked = Promise.withResolvers<void>();
-  const silent = () => {
-    asked.resolve();
-    return new Promise<never>(() => {});
-  };
-  const answer = answered({ answer: theAnswer }, silent, { signal: leaving.signal });
-  await asked.promise;
-  leaving.abort();
-  assert.deepEqual(await answer, { answer: theAnswer, ...nothing, cursor: "" });
-});
-
 test("the state after an answer comes from it alone while the log cannot be read", async () => {
   const entry = payment({ status: "success" });
   for (const error of [new GatewayError("UNAVAILABLE", "away"), new Error("a mistake of ours")]) {

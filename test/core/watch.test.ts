@@ -10,7 +10,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
-import { cursors, payment, stateOn, step, steps, type Told, take } from "../ledger/entries.ts";
+import { payment, stateOn, step, type Told } from "../ledger/entries.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { overridden } from "../overridden.ts";
 
@@ -132,25 +132,6 @@ test("an event that arrives while a watch starts is delivered even if no state i
   assert.equal(await next(events), "payment:success");
   leave();
 });
-
-for (const when of ["before", "after"] as const) {
-  test(`an event ${when} the snapshot, in the live part too, is delivered exactly once`, async () => {
-    const log = newLog();
-    await append(log, entry("pending"));
-    const add = () => append(log, entry("success"));
-    const watched = when === "before" ? whileReading(log, add) : whileReading(log, () => {}, add);
-    const { events, leave } = start(watched);
-    const all = { [Symbol.asyncIterator]: () => events };
-    const seen = await take(all, when === "before" ? 1 : 2);
-    await append(log, refund());
-    seen.push(...(await take(all, 1)));
-    const known = await log.history(account, EventKind.PAYMENT, externalId, 10);
-    const expected = when === "before" ? known.slice(1) : known;
-    assert.deepEqual([cursors(seen), steps(seen)], [cursors(expected), steps(expected)]);
-    leave();
-    await assert.rejects(events.next(), { code: "CANCELLED" });
-  });
-}
 
 test("a follower that looks again and again keeps nothing of its pauses", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -517,12 +498,5 @@ test("all watches of a credential end when it is withdrawn, and share one listen
   const late = await begin();
   for (const { ended } of [...others, late]) {
     assert.equal((await ended).details.reason, "KEY_REVOKED");
-  }
-});
-
-test("text that is not a cursor is refused", async () => {
-  const log = newLog();
-  for (const after of ["latest", "x", "", "0"]) {
-    await assert.rejects(start(log, { after }).events.next(), { code: "INVALID_ARGUMENT" }, after);
   }
 });

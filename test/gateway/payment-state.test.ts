@@ -12,9 +12,10 @@ import { clientOf, dataOf, sendCallback } from "./callers.ts";
 
 const gateway = ofSuite(() => startTestGateway({ PAYOUT_SUCCESS_STATUSES: "completed" }));
 
-test("a watch that is from the start and from a cursor, or from `earliest`, is refused", async () => {
+test("a watch that is from the start and from a cursor, or from a word of the log's own, is refused", async () => {
   const payments = clientOf(PaymentService, gateway);
-  for (const wrong of [{ fromStart: true, afterCursor: "1" }, { afterCursor: "earliest" }]) {
+  const words = ["earliest", "latest"].map((afterCursor) => ({ afterCursor }));
+  for (const wrong of [{ fromStart: true, afterCursor: "1" }, ...words]) {
     const next = payments.watchPayment({ externalId: "from-start", ...wrong }, inTime());
     await assert.rejects(next[Symbol.asyncIterator]().next(), { code: Code.InvalidArgument });
   }
