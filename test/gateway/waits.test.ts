@@ -8,8 +8,6 @@ import {
   type CreatePaymentResponse,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
-import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { inTime, until } from "../until.ts";
@@ -17,11 +15,9 @@ import {
   approve,
   clientOf,
   countSent,
-  dataOf,
   graphql,
   paymentInput,
   paymentRequest,
-  payoutRequest,
   type transports,
 } from "./callers.ts";
 
@@ -47,16 +43,6 @@ function create(
 ): Promise<CreatePaymentResponse> {
   const request = { ...paymentRequest(externalId, number), waitUntil };
   return clientOf(PaymentService, of, by).createPayment(request, { ...inTime(), ...options });
-}
-
-for (const by of ["gRPC", "gRPC by Connect's own path"] as const) {
-  test(`a wait until SETTLED answers a payment with its success, by ${by}`, async () => {
-    const externalId = `settled ${by}`;
-    const { state, payment, cursor } = await create(externalId, cards.settlesLater, { by });
-    assert.deepEqual([state, payment?.details?.status], [PaymentState.PAID, PaymentStatus.SUCCESS]);
-    const known = await clientOf(PaymentService, gateway).getPayment({ externalId });
-    assert.deepEqual([known.state, known.cursor], [state, cursor]);
-  });
 }
 
 test("WAIT_UNTIL_ACTION answers with the page to send the customer to", async () => {
@@ -88,26 +74,12 @@ test("repeats with one key share the wait, send nothing, and get the current sta
   assert.equal(await countSent(gateway, "shared"), 1);
 });
 
-test("a wait until SETTLED answers a payout with PAID", async () => {
-  const request = { ...payoutRequest("payout"), waitUntil: WaitUntil.SETTLED };
-  const answer = await clientOf(PayoutService, gateway).requestPayout(request, inTime());
-  assert.equal(answer.state, PayoutState.PAID);
-  assert.equal(answer.payout?.status?.toLowerCase(), "success");
-});
-
 function mutationOf(externalId: string, number: string): string {
   const input = paymentInput(externalId, number, "waitUntil: SETTLED");
   return `mutation { createPayment(input: ${input}) {
     ... on Payment { state cursor details { status } }
   } }`;
 }
-
-test("GraphQL waits with the input field waitUntil", async () => {
-  const { createPayment } = await dataOf(gateway, mutationOf("graphql", cards.settlesLater));
-  const { payment } = await dataOf(gateway, '{ payment(externalId: "graphql") { state cursor } }');
-  assert.equal(payment.state, "PAID");
-  assert.deepEqual(createPayment, { ...payment, details: { status: "SUCCESS" } });
-});
 
 /** Polls until the payment is PENDING, which means that the service has answered its call. */
 const untilPending = (of: Gateway, externalId: string) =>
