@@ -6,5 +6,5 @@ export async function openCalls(
   store: Pick<Ledger, "known">,
   ...of: Parameters<Ledger["known"]>
 ): Promise<readonly Intent[]> {
-  return (await store.known(...of)).intents;
+  return (await store.known(...of)).calls;
 }

@@ -80,8 +80,9 @@ export function consoleRoutes(options: ConsoleOptions): Routes {
 
   /** Calls that move money whose outcome is unknown, or whose payment is pending. */
   async function calls(account: string): Promise<Calls> {
-    const { intents: open, total } = await ledger.unsettled(account, maxOpenCalls);
-    return { nowMs: Date.now(), total, calls: open.map(openCall) };
+    const open = await ledger.unsettled(account);
+    const calls = open.slice(0, maxOpenCalls).map(openCall);
+    return { nowMs: Date.now(), total: open.length, calls };
   }
 
   async function start(account: string): Promise<Start> {

@@ -8,9 +8,10 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import { msOf } from "../ledger/evidence.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Fact } from "../ledger/log.ts";
+import type { PlacedFact } from "../ledger/log.ts";
 import { standingOf, unsettledOf } from "../ledger/open-calls.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
@@ -34,25 +35,24 @@ export async function historyOf(
     ledger.known(account, kind, externalId),
   ]);
   const standing = standingOf(kind, known);
-  const operations = known.snapshot?.operations ?? [];
   return {
     nowMs: Date.now(),
     state: standing && nameOf(PaymentStateSchema, standing.state),
     needsOperator: standing?.needsOperator ?? false,
-    operations: operations.map(operationView),
-    calls: unsettledOf(known.intents, known.intents.length, ledger.nowMs(account)).intents,
+    operations: known.operations.map(operationView),
+    calls: unsettledOf(known.calls, ledger.nowMs(account)),
     events: events.map(view).reverse(),
   };
 }
 
-function operationView(fact: Fact): OperationState {
+function operationView(fact: PlacedFact): OperationState {
   const { subjectId, isAttempt, status, statusCode, amount, currency, words = [] } = fact;
   // Of an operation that the contract does not have, the service's own word.
   const [, operation = fact.operation] = words.find(([field]) => field === "operation") ?? [];
   const operationId = isAttempt ? "" : fact.operationId;
   const texts = Object.entries({ operationId, status, statusCode, amount, currency });
   return {
-    ...{ operation, subjectId, atMs: Number(fact.at) },
+    ...{ operation, subjectId, atMs: msOf(fact.place) },
     ...Object.fromEntries(texts.filter(([, text]) => text)),
   };
 }

@@ -60,7 +60,7 @@ export async function listKnown<Of extends Answer>(
       if (!known || !node || !isSelected(request, node)) return [];
       const cursor = tokenOf(`${firstSeen}`);
       // The process that stores an event knows the store's clock only nearly.
-      const updated = Math.max((known.updatedMs ?? 0) * 1_000, firstSeen);
+      const updated = Math.max(known.updatedMs * 1_000, firstSeen);
       const times = { firstSeenAt: instantOf(firstSeen), updatedAt: instantOf(updated) };
       return [{ cursor, node, externalId, ...times }];
     }),

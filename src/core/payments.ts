@@ -23,9 +23,9 @@ import {
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
-import { noFacts } from "../ledger/facts.ts";
+import { msOf } from "../ledger/evidence.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
-import type { Entry, Fact, OperationState } from "../ledger/log.ts";
+import type { Entry, OperationState } from "../ledger/log.ts";
 import { standingOf } from "../ledger/open-calls.ts";
 import { isPayingOperation } from "../ledger/payment-state.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
@@ -138,8 +138,8 @@ async function declinedConfirmation(
 ): Promise<Entry | undefined> {
   const reading = said.paymentId ? undefined : ledger.known(account, EventKind.PAYMENT, externalId);
   // If the store is out of reach, the event could not be appended either.
-  const { snapshot } = (await reading?.catch(() => undefined)) ?? {};
-  const current = snapshot && currentState(snapshot);
+  const known = await reading?.catch(() => undefined);
+  const current = known && currentState(known);
   const succeeded = current?.status === "success" ? current.event.paymentId : undefined;
   const paymentId = said.paymentId || succeeded;
   if (!paymentId) return undefined;
@@ -200,16 +200,14 @@ function typeOf<Type extends number, Case extends string>(
 function answerOf(known: Known): GetPaymentResponse | undefined {
   const standing = standingOf(EventKind.PAYMENT, known);
   if (!standing) return undefined;
-  const { snapshot } = known;
-  const facts = snapshot ?? noFacts;
-  const current = snapshot && currentState(snapshot);
+  const current = currentState(known);
   const payment = current && paymentOf(current);
   return create(GetPaymentResponseSchema, {
     ...(payment && { payment }),
-    cursor: snapshot?.cursor ?? "",
+    cursor: known.cursor,
     ...standing,
-    operations: facts.operations.map(summaryOf),
-    olderFailures: facts.folded,
+    operations: known.operations.map(summaryOf),
+    olderFailures: known.folded,
   });
 }
 
@@ -224,8 +222,8 @@ function paymentOf({ event: { resource }, words = [] }: OperationState): Payment
 }
 
 /** An operation as callers see it. */
-function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> {
-  const { subjectId: paymentId, operation, operationId, isAttempt, status, at, ...rest } = fact;
+function summaryOf(of: OperationState): MessageInitShape<typeof OperationSummarySchema> {
+  const { subjectId: paymentId, operation, operationId, isAttempt, status, place, ...rest } = of;
   const { statusCode, amount, currency, words = [] } = rest;
   return {
     ...(paymentId && { paymentId }),
@@ -235,7 +233,7 @@ function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> 
     ...(statusCode && { statusCode }),
     ...(amount && { amount }),
     ...(currency && { currency }),
-    ...(Number(at) > 0 && { at: timestampFromMs(Number(at)) }),
+    at: timestampFromMs(msOf(place)),
     unrecognized: words.map((word) => unrecognizedValue(...word)),
   };
 }

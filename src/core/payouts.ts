@@ -9,9 +9,9 @@ import {
 } from "../gen/payments/v1/payout_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
-import { factsOfEntry, noFacts } from "../ledger/facts.ts";
-import type { Known } from "../ledger/intents.ts";
-import type { Entry, Snapshot } from "../ledger/log.ts";
+import { factsOfEntry } from "../ledger/facts.ts";
+import { type Known, nothingKnown } from "../ledger/intents.ts";
+import type { Entry } from "../ledger/log.ts";
 import { outcomeFlags, standingOf } from "../ledger/open-calls.ts";
 import { stateOfPayout, statesAfter } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
@@ -51,12 +51,12 @@ export function payoutCases(context: Context) {
 
 /** What the gateway knows of a payout; undefined if nothing is known of it and no call is out. */
 function answerOf(known: Known): GetPayoutResponse | undefined {
-  return standingOf(EventKind.PAYOUT, known) && answer(known, payoutIn(known.snapshot));
+  return standingOf(EventKind.PAYOUT, known) && answer(known, payoutIn(known));
 }
 
 /** The payout of the current state. */
-function payoutIn(snapshot: Snapshot | undefined): Payout | undefined {
-  const resource = snapshot && currentState(snapshot)?.event.resource;
+function payoutIn(known: Known): Payout | undefined {
+  const resource = currentState(known)?.event.resource;
   return resource?.case === "payout" ? resource.value : undefined;
 }
 
@@ -86,7 +86,7 @@ async function lookUp(
   try {
     let known = await look();
     const { outcomeUnknown } = outcomeFlags(known);
-    if (newEntry && (outcomeUnknown || isBehind(known.snapshot, newEntry))) {
+    if (newEntry && (outcomeUnknown || isBehind(known, newEntry))) {
       // Others see it too then, and it may be the outcome of the open call: look again.
       await ledger.append(account, newEntry).catch((error: unknown) => {
         report("unrecorded", { account, externalId, error });
@@ -94,19 +94,19 @@ async function lookUp(
       known = await look();
     }
     // An answer that names no payout says less than the log.
-    const told = newEntry ? payout : (payoutIn(known.snapshot) ?? payout);
+    const told = newEntry ? payout : (payoutIn(known) ?? payout);
     return answer(known, told, newEntry);
   } catch (error) {
     if (!isError(error, "UNAVAILABLE")) throw error;
     // The service's report is enough by itself, except a failure: a later call may be open.
     const isOpen = newEntry?.status === "failure";
-    return answer({ intents: [], snapshot: undefined, marks: [] }, payout, newEntry, isOpen);
+    return answer(nothingKnown, payout, newEntry, isOpen);
   }
 }
 
 /** Whether the log knows the payout, but not that it has come so far. */
-function isBehind(snapshot: Snapshot | undefined, { subjectId, rank }: Entry): boolean {
-  const known = snapshot?.operations.find((one) => one.subjectId === subjectId);
+function isBehind({ operations }: Known, { subjectId, rank }: Entry): boolean {
+  const known = operations.find((one) => one.subjectId === subjectId);
   return known !== undefined && known.rank < rank;
 }
 
@@ -122,15 +122,14 @@ function answer(
 ): GetPayoutResponse {
   const { outcomeUnknown, needsOperator } = outcomeFlags(known);
   const isUnknown = outcomeUnknown || isOpen || !payout;
-  const newest = factsOfEntry(newEntry).operations;
-  const { operations, ...rest } = known.snapshot ?? noFacts;
-  const facts = { ...rest, operations: [...operations, ...newest] };
+  const { operations } = factsOfEntry(newEntry);
+  const facts = { ...known, operations: [...known.operations, ...operations] };
   return create(GetPayoutResponseSchema, {
     ...(payout && { payout }),
     outcomeUnknown: isUnknown,
     needsOperator,
     state: statesAfter(EventKind.PAYOUT, facts, isUnknown).payoutState,
-    cursor: known.snapshot?.cursor ?? "",
+    cursor: known.cursor,
   });
 }
 

@@ -2,7 +2,6 @@ import { errorOfAbort, unlessAborted } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { currentState } from "../ledger/current.ts";
-import { noFacts } from "../ledger/facts.ts";
 import type { Facts, OperationState } from "../ledger/log.ts";
 import { outcomeFlags } from "../ledger/open-calls.ts";
 import { stateAfter } from "../ledger/payment-state.ts";
@@ -101,12 +100,11 @@ async function read(
 ): Promise<Waited> {
   const reading = context.ledger.known(account, kind, externalId);
   const known = await unlessAborted(reading, signal);
-  const { snapshot } = known;
   return {
-    current: snapshot && currentState(snapshot),
-    facts: snapshot ?? noFacts,
+    current: currentState(known),
+    facts: known,
     callIsOpen: outcomeFlags(known).outcomeUnknown,
-    cursor: snapshot?.cursor ?? "",
+    cursor: known.cursor,
     isGivenUp: event !== undefined && endsCall(event),
   };
 }

@@ -7,7 +7,7 @@ import { CallOutcome, type Event, EventSchema } from "../gen/payments/v1/event_p
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState, firstEvent } from "../ledger/current.ts";
 import type { Known } from "../ledger/intents.ts";
-import type { Snapshot, Topic } from "../ledger/log.ts";
+import type { Topic } from "../ledger/log.ts";
 import { outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, statesAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
@@ -71,7 +71,7 @@ export async function* stream(
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
-    let told: Snapshot | undefined;
+    let told: Known | undefined;
     const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
     const events = await ledger.read(caller.account, topic, after ?? "latest", {
       signal: over.signal,
@@ -84,11 +84,11 @@ export async function* stream(
     if (after !== undefined && (await end?.isOverAt(after))) return;
     const known = after === undefined ? await read?.() : undefined;
     const current = known && firstEvent(known);
-    // A snapshot without a current event is not sent, so no live event repeats it.
-    told = current && known.snapshot;
+    // What is known without a current event is not sent, so no live event repeats it.
+    told = current && known;
     call.onOpen?.(current ? undefined : from);
-    if ("kind" in topic && known && told && current) {
-      const states = statesAfter(topic.kind, told, outcomeFlags(known).outcomeUnknown);
+    if ("kind" in topic && told && current) {
+      const states = statesAfter(topic.kind, told, outcomeFlags(told).outcomeUnknown);
       const event = create(EventSchema, { ...current, ...states, cursor: told.cursor });
       rememberTrace(event, traceOf(current));
       cursor = event.cursor;
@@ -175,7 +175,7 @@ function createWatchEnd(read: () => Promise<Known>, newest: () => Promise<Event 
     try {
       if (!isDue || outcomeFlags(await read()).outcomeUnknown) return false;
       // What has been stored during that look is still to be sent.
-      return isEnd || place >= ((await read()).snapshot?.cursor ?? "");
+      return isEnd || place >= (await read()).cursor;
     } catch {
       return false;
     }
@@ -189,8 +189,7 @@ function createWatchEnd(read: () => Promise<Known>, newest: () => Promise<Event 
       place = after === "earliest" ? "" : after;
       const last = await newest();
       if (last?.cursor === place && endsCall(last)) return true;
-      const { snapshot } = await read();
-      const current = snapshot && currentState(snapshot);
+      const current = currentState(await read());
       isDue = current !== undefined && isFinal(current.event);
       return isOver();
     },

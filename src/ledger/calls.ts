@@ -4,7 +4,7 @@ import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
 import type { Change, Draft } from "./change.ts";
-import { addEntry, addOutcome, factsOf, recordOf } from "./entries.ts";
+import { addEntry, addOutcome, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
 import { evidenceOf, isOperationOf, markByAnother, methodOf } from "./evidence.ts";
 import { dropHold } from "./facts.ts";
@@ -178,7 +178,7 @@ function openForPending(change: Change, draft: Draft): void {
       ...{ state: "pending", subjectId: one.subjectId },
       dueMs: nowMs + ages.firstLookMs,
     };
-    const alone = { intents: [], snapshot: factsOf(record), marks: [] };
+    const alone = { ...record, calls: [], marks: [] };
     if (!evidenceOf(call, alone)) open(change, draft, record, call);
   }
 }
@@ -204,16 +204,15 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
 
 function settleOne(change: Change, draft: Draft, running: boolean): boolean {
   const record = draft.value as PaymentRecord;
-  const known = evidenceIn(record);
-  for (const call of known.intents) {
+  for (const call of record.calls) {
     const { id, state } = call;
     const isRunning = state === "running" && !isUnknown(call, change.nowMs);
     if (isRunning && !running) continue;
-    const evidence = evidenceOf(call, known, isRunning);
+    const evidence = evidenceOf(call, record, isRunning);
     if (!evidence || (isRunning && evidence.state !== "closed")) continue;
     // Settled by a hold that another one made, it may have made one even so, if that was cancelled.
     const isShown =
-      evidence.mark !== markByAnother || paymentState(known.snapshot) !== PaymentState.AUTHORIZED;
+      evidence.mark !== markByAnother || paymentState(record) !== PaymentState.AUTHORIZED;
     conclude(change, draft, id, evidence);
     // What a call made that was noted as a hold is known by now: later payments are none.
     if (isShown && dropHold(record, id)) for (const one of record.operations) one.held ??= true;
@@ -304,7 +303,7 @@ export function newCall(
   startedAtMs: number,
   startedAt = `${startedAtMs}`,
 ): OpenCall {
-  const call: OpenCall = {
+  return {
     id,
     method,
     state: "running",
@@ -316,20 +315,9 @@ export function newCall(
     needsOperator: false,
     keyDigest: key?.digest ?? "",
     dueMs: startedAtMs + leaseMs,
+    ...(hold && { hold }),
+    ...(trace !== undefined && { trace }),
   };
-  if (hold) call.hold = true;
-  if (trace !== undefined) call.trace = trace;
-  return call;
-}
-
-/** The open calls of a record, as those outside see them. */
-export function intentsOf(about: About, { calls }: Pick<PaymentRecord, "calls">): Intent[] {
-  return calls.map((call) => intentOfCall(about, call));
-}
-
-/** What a record says of its calls. */
-export function evidenceIn(record: PaymentRecord) {
-  return { intents: record.calls, snapshot: factsOf(record), marks: record.marks };
 }
 
 export function intentOfCall({ kind, externalId }: About, call: OpenCall): Intent {

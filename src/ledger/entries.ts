@@ -4,9 +4,9 @@ import { CallOutcome, type Event, EventSchema, EventSource } from "../gen/paymen
 import type { Change, Draft } from "./change.ts";
 import { factOf, foldIn, isSameOperation, merge, replaced, takeHold } from "./facts.ts";
 import type { About, Ages } from "./intents.ts";
-import type { Appended, Entry, Facts } from "./log.ts";
+import type { Appended, Entry } from "./log.ts";
 import { statesAfter } from "./payment-state.ts";
-import { newRecord, ofRecordKey, type PaymentRecord, type StoredOperation } from "./record.ts";
+import { newRecord, ofRecordKey, type PaymentRecord } from "./record.ts";
 
 /**
  * Adds what became known of a payment or payout to its record: an event, unless it repeats what is
@@ -23,16 +23,16 @@ function addTo(change: Change, draft: Draft, entry: Entry): Appended {
   const known = record.operations.find((one) => isSameOperation(one, entry));
   const { replaces, late, conflict } = merge(known, entry);
   const changesHold = takeHold(record, known, entry);
-  const seen = seenOf(draft, entry);
   const isCallback = entry.source === EventSource.CALLBACK;
-  const isRepeat = isCallback
-    ? seen.identity === "c" || seen.body !== ""
-    : late || seen.identity !== "";
+  const flags = flagsOf(entry);
+  const isSeen = (name: string) =>
+    isCallback ? draft.flag(name) === "c" : draft.flag(name) !== "";
+  const isRepeat = flags.some(isSeen) || (late && !isCallback);
   if (isRepeat && !changesHold) return { outcome: "duplicate", conflict: false };
 
   const { event, place, number } = append(change, draft, entry.event);
   if (replaces) {
-    const fact = factOf(entry, change.now);
+    const fact = factOf(entry);
     const operation = known
       ? replaced(known, fact, place)
       : { n: record.changes, ...fact, since: place, place };
@@ -40,9 +40,12 @@ function addTo(change: Change, draft: Draft, entry: Entry): Appended {
     else record.operations.push(operation);
     draft.attachments.set(`e${operation.n}`, number);
     for (const { n } of foldIn(record)) draft.attachments.set(`e${n}`, undefined);
-  } else if (known && entry.rank < 0) known.words = entry.words ?? [];
+  } else if (known && entry.rank < 0) known.words = entry.words;
   showState(draft, event);
-  remember(draft, entry, seen);
+  for (const name of flags) {
+    if (isCallback) draft.flags.set(name, "c");
+    else if (draft.flag(name) === "") draft.flags.set(name, "o");
+  }
   return { outcome: "stored", event, conflict };
 }
 
@@ -79,12 +82,7 @@ function showState(draft: Draft, event: Event): void {
   const record = recordOf(draft);
   const isLost = record.calls.some(({ state }) => state === "unknown");
   const { kind } = ofRecordKey(draft.key);
-  Object.assign(event, statesAfter(kind, factsOf(record), isLost));
-}
-
-/** What a record knows, as evidence of its calls too. */
-export function factsOf({ operations, holds, folded }: PaymentRecord): Facts<StoredOperation> {
-  return { operations, held: holds.length > 0, folded };
+  Object.assign(event, statesAfter(kind, record, isLost));
 }
 
 /** How long a record is kept after its last event, at least, in milliseconds. */
@@ -99,29 +97,12 @@ export function recordOf(draft: Draft): PaymentRecord {
 }
 
 /**
- * Where an equal entry came from before: `c` a callback, `o` an answer, empty: there was none. A
- * callback repeats an earlier callback with the same body or the same identity. A response or a
+ * The flags by which repeats of an entry are told: `c` if a callback has set it, `o` if another entry
+ * has. A callback repeats an earlier callback with the same body or the same identity. A response or a
  * reconciliation repeats any earlier entry with the same identity.
  */
-function seenOf(draft: Draft, { identity, digest }: Entry) {
-  return {
-    identity: draft.flag(`i${shortened(identity)}`),
-    body: digest === undefined ? "" : draft.flag(`b${shortened(digest)}`),
-  };
-}
-
-function remember(
-  draft: Draft,
-  { source, identity, digest }: Entry,
-  seen: ReturnType<typeof seenOf>,
-): void {
-  if (source === EventSource.CALLBACK) {
-    draft.flags.set(`i${shortened(identity)}`, "c");
-    if (digest !== undefined) draft.flags.set(`b${shortened(digest)}`, "c");
-  } else if (seen.identity === "") draft.flags.set(`i${shortened(identity)}`, "o");
-}
-
-/** 96 bits tell the entries of one external_id apart. */
-function shortened(digest: string): string {
-  return digest.slice(0, 16);
+function flagsOf({ identity, digest }: Entry): string[] {
+  // 96 bits tell the entries of one external_id apart.
+  const names = [`i${identity.slice(0, 16)}`];
+  return digest === undefined ? names : [...names, `b${digest.slice(0, 16)}`];
 }

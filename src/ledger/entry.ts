@@ -148,12 +148,12 @@ function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
     subjectId: boundedId(subjectId),
     operation,
     operationId: boundedId(operationId),
-    isAttempt: !read.operationId && attempt !== undefined,
+    isAttempt: (!read.operationId && attempt !== undefined) || undefined,
     rank,
     status: boundedId(status),
-    statusCode: boundedId(statusCode),
-    amount: amount.length <= maxDecimalChars ? amount : "",
-    currency: boundedId(currency),
+    statusCode: boundedId(statusCode) || undefined,
+    amount: (amount.length <= maxDecimalChars && amount) || undefined,
+    currency: boundedId(currency) || undefined,
     words: wordsOf(resource.value),
     held: options.held,
     call,
@@ -233,10 +233,9 @@ function isStatusUnknown(payment: Payment): boolean {
 }
 
 /** What a payment or payout says of its operation in words that are not known. */
-function wordsOf({ unrecognized }: Payment | Payout): Words {
-  return unrecognized
-    .filter(({ field }) => operationPaths.has(field))
-    .map(({ field, value }) => [field, value] as const);
+function wordsOf({ unrecognized }: Payment | Payout): Words | undefined {
+  const words = unrecognized.filter(({ field }) => operationPaths.has(field));
+  return words.length > 0 ? words.map(({ field, value }) => [field, value]) : undefined;
 }
 
 const operationPaths: ReadonlySet<string> = new Set(["operation", "details.status"]);

@@ -2,10 +2,9 @@ import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
 import { placeIn } from "../stores/cursor.ts";
-import { noFacts } from "./facts.ts";
 import type { Ending, Evidence, OpenCall } from "./intents.ts";
 import type { Fact, Facts, PlacedFact } from "./log.ts";
-import { paymentState } from "./payment-state.ts";
+import { paymentState, succeeded } from "./payment-state.ts";
 
 /**
  * Reads what became of a call that has no understood answer, or a pending one, from the events of its
@@ -36,11 +35,10 @@ import { paymentState } from "./payment-state.ts";
  */
 export function evidenceOf(
   intent: OpenCall,
-  evidence: Evidence,
+  known: Evidence,
   mayBeSentYet = false,
 ): ShownEnding | undefined {
   const { method } = intent;
-  const known = evidence.snapshot ?? noFacts;
   const find = (is: (state: Fact) => boolean) =>
     known.operations.find((state) => is(state) && isOperationOf(method, state));
   const isPaid = !mayBeSentYet && method === "CreatePayment" && find(succeeded) && isKept(known);
@@ -49,7 +47,7 @@ export function evidenceOf(
     const isOver = find(isOfIt) && !find((state) => isOfIt(state) && state.rank !== 2);
     return isPaid || isOver ? { state: "closed", key: "keep" } : undefined;
   }
-  const found = claimed(intent, evidence);
+  const found = claimed(intent, known);
   const own = found && intent.state === "running" && failed(found) ? undefined : found;
   if (!own) {
     return isPaid ? { state: "closed", mark: markByAnother, key: "keep" } : undefined;
@@ -138,17 +136,13 @@ const kept: ReadonlySet<PaymentState> = new Set([
   PaymentState.PARTIALLY_REFUNDED,
 ]);
 
-function succeeded({ status }: Fact): boolean {
-  return status === "success";
-}
-
 /**
  * The state that is left for a call when the calls with an earlier claim have taken theirs; a failure
  * only if those with a later claim have one, too.
  */
 function claimed(
   intent: OpenCall,
-  { intents: open, snapshot: { operations } = noFacts, marks }: Evidence,
+  { calls: open, operations, marks }: Evidence,
 ): PlacedFact | undefined {
   const taken = new Set<PlacedFact>();
   const take = (of: OpenCall, isSure = false) => {

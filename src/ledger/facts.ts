@@ -1,29 +1,19 @@
-import type { Entry, Fact, Facts, PlacedFact } from "./log.ts";
+import { nothingKnown } from "./intents.ts";
+import type { Entry, Fact, Facts } from "./log.ts";
 import type { PaymentRecord, StoredOperation } from "./record.ts";
-
-export const noFacts: Facts<never> = { operations: [], held: false, folded: 0 };
 
 /** How many failures an external_id keeps: the newest ones. */
 export const maxFailures = 100;
 
 /** What an entry says of its operation. */
-export function factOf(entry: Entry, at = "0"): Fact {
-  const { subjectId, operation, operationId, rank, status } = entry;
-  const { isAttempt, statusCode, amount, currency, held, words = [] } = entry;
-  return {
-    ...{ subjectId, operation, operationId, rank, status, at },
-    ...(isAttempt && { isAttempt }),
-    ...(statusCode && { statusCode }),
-    ...(amount && { amount }),
-    ...(currency && { currency }),
-    ...(held !== undefined && { held }),
-    ...(words.length > 0 && { words }),
-  };
+export function factOf(entry: Entry): Fact {
+  const { event, kind, source, externalId, call, digest, identity, ...fact } = entry;
+  return fact;
 }
 
 /** The facts of an answer that the log may not have. */
 export function factsOfEntry(entry: Entry | undefined): Facts {
-  return entry ? { ...noFacts, operations: [factOf(entry)] } : noFacts;
+  return entry ? { ...nothingKnown, operations: [entry] } : nothingKnown;
 }
 
 /**
@@ -69,16 +59,10 @@ function isUnnamed({ operationId, isAttempt }: OperationId): boolean {
 type OperationId = Pick<Fact, "subjectId" | "operation" | "operationId" | "isAttempt">;
 
 /** Replaces what is known of an operation, but keeps amount, currency and `held` if it has none. */
-export function replaced(
-  { n, since, amount, currency, held }: StoredOperation,
-  fact: Fact,
-  place: string,
-): StoredOperation {
-  return {
-    ...{ n, ...(amount && { amount }), ...(currency && { currency }) },
-    ...(held !== undefined && { held }),
-    ...{ ...fact, since, place },
-  };
+export function replaced(known: StoredOperation, fact: Fact, place: string): StoredOperation {
+  const { n, since } = known;
+  const { amount = known.amount, currency = known.currency, held = known.held } = fact;
+  return { ...fact, amount, currency, held, n, since, place };
 }
 
 /** Removes the failures that are too many, in place. @returns what was removed */
@@ -115,14 +99,4 @@ export function dropHold(kept: PaymentRecord, call: string): boolean {
   const before = kept.holds.length;
   kept.holds = kept.holds.filter((other) => other !== call);
   return kept.holds.length < before;
-}
-
-/** The fact whose event is the last; by `since`, the one whose operation began last. */
-export function newestOf<Of extends PlacedFact>(
-  facts: readonly Of[],
-  by: "place" | "since" = "place",
-): Of | undefined {
-  let newest = facts[0];
-  for (const fact of facts) if (newest && fact[by] > newest[by]) newest = fact;
-  return newest;
 }

@@ -4,7 +4,7 @@ import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
 import { activeSpan } from "../telemetry/tracing/tracing.ts";
-import { intentOfCall, intentsOf, newCall } from "./calls.ts";
+import { intentOfCall, newCall } from "./calls.ts";
 import type { About, Begun, Ending, Intent, Known, NewIntent } from "./intents.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
 import type { Appended, Entry } from "./log.ts";
@@ -137,14 +137,14 @@ export class LedgerWithFallback extends Ledger {
     const about = { kind, externalId };
     const before = this.#notStored(account, about);
     const known = await this.#within(super.known(account, kind, externalId));
-    const stored = known.intents.filter((call) => !this.isEnding(call));
+    const stored = known.calls.filter((call) => !this.isEnding(call));
     // One that was settled while the store was read may still be open in what was read.
     const now = this.#notStored(account, about);
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
     for (const { id } of stored) own.delete(id);
     // The store may lack some of this process, and this process has forgotten most of the store's.
     const marks = [...known.marks, ...this.#own.of(account, about).marks];
-    return { ...known, intents: [...stored, ...own.values()], marks };
+    return { ...known, calls: [...stored, ...own.values()], marks };
   }
 
   /**
@@ -152,7 +152,7 @@ export class LedgerWithFallback extends Ledger {
    * while the store was away, or ended and not written yet.
    */
   #notStored(account: string, about: About): Intent[] {
-    const own = intentsOf(about, this.#own.of(account, about));
+    const own = this.#own.of(account, about).calls.map((call) => intentOfCall(about, call));
     return own.filter((call) => call.state === "running" || this.isEnding(call));
   }
 
@@ -181,7 +181,7 @@ export class LedgerWithFallback extends Ledger {
       const known = await this.known(account, given.kind, given.externalId).catch(() => undefined);
       if (!known) return undefined;
       // The store may have taken this one even so.
-      stored = known.intents.filter(({ id }) => id !== given.id);
+      stored = known.calls.filter(({ id }) => id !== given.id);
     }
     // The store may yet take the other one's lock.
     const name = nameOf(account, given);

@@ -1,7 +1,8 @@
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
-import type { Entry, Facts, PlacedFact, Snapshot } from "./log.ts";
+import type { Cursor } from "../stores/cursor.ts";
+import type { Entry, Facts, OperationState, PlacedFact } from "./log.ts";
 
 /**
  * The intent of a call: the record that is stored before the call is sent. It holds no card data,
@@ -42,14 +43,10 @@ export interface KeyUse {
 export type IntentState = "running" | "unknown" | "pending";
 
 /** A call that moves money and is not settled, in the record of its payment or payout (record.ts). */
-export interface OpenCall {
-  id: string;
-  method: MoneyMethod;
+export interface OpenCall extends Pick<NewIntent, "id" | "method" | "leaseMs" | "hold" | "trace"> {
   state: IntentState;
   /** In milliseconds since the epoch, on the store's clock: text, since the store fills it in. */
   startedAt: string;
-  /** How long from its start its process may take to end it. */
-  leaseMs: number;
   /** The payment_id or transaction_id of a pending call; empty if not known. */
   subjectId: string;
   /** How often the call was looked up, and how often in a row the service did not know it. */
@@ -57,9 +54,7 @@ export interface OpenCall {
   notFound: number;
   /** Given up: an operator has to look. */
   needsOperator: boolean;
-  keyDigest: string;
-  /** It makes a payment with `confirm: false`; absent if not. */
-  hold?: boolean;
+  readonly keyDigest: string;
   /** When it is looked at next, unless it was given up; on the store's clock. */
   dueMs: number;
   /**
@@ -67,7 +62,6 @@ export interface OpenCall {
    * whatever the clocks of stores that took over say. Absent if the store did not see it begin.
    */
   after?: string;
-  trace?: string;
 }
 
 /** Names a payment or payout of an account. */
@@ -142,24 +136,35 @@ export interface Look extends Pick<Intent, "checks" | "notFound"> {
  */
 export type SettledBy = "event" | "operation" | "payout" | "resend" | "notFound";
 
-/** What is known of an external_id at one instant, as evidence of its calls (evidence.ts). */
-export interface Evidence<Of = Facts<PlacedFact>> {
+/**
+ * What is known of an external_id at one instant, as evidence of its calls (evidence.ts): a record says
+ * it, and what is read of one.
+ */
+export interface Evidence extends Facts<PlacedFact> {
   /** All of its open calls. */
-  readonly intents: readonly OpenCall[];
-  /** Undefined if nothing else is known. */
-  readonly snapshot: Of | undefined;
+  readonly calls: readonly OpenCall[];
   /** Marks of attempts that calls account for, whether these are open still or not. */
   readonly marks: readonly string[];
 }
 
 /** All that is known of an external_id, as it is at one instant. */
-export interface Known extends Evidence<Snapshot> {
-  readonly intents: readonly Intent[];
+export interface Known extends Evidence {
+  readonly operations: readonly OperationState[];
+  readonly calls: readonly Intent[];
+  /** How many failures were left out of its operations. */
+  readonly folded: number;
+  /** Reading after it yields exactly the later events; empty while there is no event. */
+  readonly cursor: Cursor;
   /** As in `Listed`; undefined if it is not listed. */
   readonly firstSeen?: number | undefined;
   /** When the newest event was stored or the newest call began, in milliseconds since the epoch. */
-  readonly updatedMs?: number;
+  readonly updatedMs: number;
 }
+
+export const nothingKnown: Known = {
+  ...{ operations: [], holds: [], folded: 0, calls: [], marks: [] },
+  ...{ cursor: "", updatedMs: 0 },
+};
 
 /** How long what is known of payments and payouts counts, in milliseconds. */
 export interface Ages {

@@ -3,8 +3,8 @@ import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import { noReport, type Observations } from "../report.ts";
-import { assertOf, assertReadable, type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
-import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
+import { assertOf, assertReadable, type Cursor, cursorOf } from "../stores/cursor.ts";
+import type { Kernel, RangeOptions } from "../stores/kernel.ts";
 import { activeTrace } from "../telemetry/tracing/tracing.ts";
 import { type AccountOptions, LedgerAccount } from "./account.ts";
 import {
@@ -17,14 +17,13 @@ import {
   givenUpIndex,
   giveUpCall,
   intentOfCall,
-  intentsOf,
   keptBeyondMs,
   lookedAt,
   pendingFrom,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import { DeadLetters, type LettersBound } from "./dead-letters.ts";
-import { factsOf, keptFor } from "./entries.ts";
+import { keptFor } from "./entries.ts";
 import { msOf } from "./evidence.ts";
 import {
   type About,
@@ -47,7 +46,6 @@ import type {
   OperationState,
   ReadOptions,
   Selection,
-  Snapshot,
   Topic,
 } from "./log.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
@@ -133,36 +131,30 @@ export class Ledger {
     const { records, bounds } = await of.kernel.read([key], { shown: true });
     const [stored] = records;
     return of.understood(key, () => {
-      const record = stored && recordIn(stored.text);
-      if (!record) return { intents: [], snapshot: undefined, marks: [] };
+      const record = recordIn(stored?.text ?? "") ?? newRecord();
+      const { holds, folded, marks, last, firstSeen } = record;
+      const cursorAt = (place: string) => cursorOf(place, bounds.epoch);
+      const operations = record.operations.map((one): OperationState => {
+        const bytes = stored?.attachments.get(`e${one.n}`) ?? new Uint8Array();
+        const place = cursorAt(one.place);
+        return {
+          ...one,
+          since: cursorAt(one.since),
+          place,
+          event: of.eventOf({ cursor: place, bytes }),
+        };
+      });
+      // A reader cannot resume from an event that is no longer kept.
+      const isKept = last === "" || cursorAt(last) >= bounds.floor;
       const startsMs = record.calls.map(({ startedAt }) => Number(startedAt));
       return {
-        intents: intentsOf({ kind, externalId }, record),
-        snapshot: this.#snapshotOf(of, stored, record, bounds),
-        marks: record.marks,
-        firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
-        updatedMs: Math.max(record.last === "" ? 0 : msOf(record.last), ...startsMs),
+        ...{ operations, holds, folded, marks },
+        calls: record.calls.map((call) => intentOfCall({ kind, externalId }, call)),
+        cursor: isKept ? last && cursorAt(last) : bounds.tail,
+        firstSeen: firstSeen === undefined ? undefined : Number(firstSeen),
+        updatedMs: Math.max(last === "" ? 0 : msOf(last), ...startsMs),
       };
     });
-  }
-
-  #snapshotOf(
-    of: LedgerAccount,
-    record: StoredRecord,
-    known: PaymentRecord,
-    bounds: Bounds,
-  ): Snapshot | undefined {
-    if (known.last === "") return undefined;
-    const operations = known.operations.map((one): OperationState => {
-      const bytes = record.attachments.get(`e${one.n}`) ?? new Uint8Array();
-      const place = cursorOf(one.place, bounds.epoch);
-      const event = of.eventOf({ cursor: place, bytes });
-      return { ...one, since: cursorOf(one.since, bounds.epoch), place, event };
-    });
-    const last = cursorOf(known.last, bounds.epoch);
-    // A reader cannot resume from an event that is no longer kept.
-    const cursor = last >= bounds.floor ? last : bounds.tail;
-    return { ...factsOf(known), operations, cursor };
   }
 
   /**
@@ -172,8 +164,8 @@ export class Ledger {
   async causeOf(account: string, kind: Kind, externalId: string): Promise<string | undefined> {
     const isTraced = (trace: string | undefined) => trace !== undefined;
     try {
-      const { intents } = await this.known(account, kind, externalId);
-      const open = intents.map(({ trace }) => trace).findLast(isTraced);
+      const { calls } = await this.known(account, kind, externalId);
+      const open = calls.map(({ trace }) => trace).findLast(isTraced);
       if (open !== undefined) return open;
       const events = await this.history(account, kind, externalId, 20);
       const answers = events.filter(({ source }) => source === EventSource.RESPONSE);
@@ -361,10 +353,10 @@ export class Ledger {
    * the unknown ones, then the pending ones; each oldest first. Only 1,000 are considered, those first
    * that were given up, or are due, longest ago, the pending ones last.
    */
-  async unsettled(account: string, limit = Infinity) {
+  async unsettled(account: string): Promise<Intent[]> {
     const indexes = [givenUpIndex, dueIndex];
     const { calls } = await this.#callsIn(account, indexes, { limit: maxInspected });
-    return unsettledOf(calls, limit, this.nowMs(account));
+    return unsettledOf(calls, this.nowMs(account));
   }
 
   /**

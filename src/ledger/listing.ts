@@ -1,7 +1,6 @@
 import type { DescEnumValue } from "@bufbuild/protobuf";
 import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { allKinds, type Kind, kinds } from "../model/kinds.ts";
-import { evidenceIn } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import { keptFor } from "./entries.ts";
 import type { Ages } from "./intents.ts";
@@ -25,7 +24,7 @@ export function list(change: Change, draft: Draft): void {
     record.calls.every(({ state }) => state === "running");
   if (isBeginning) return;
   const { kind } = ofRecordKey(draft.key);
-  const standing = standingOf(kind, evidenceIn(record));
+  const standing = standingOf(kind, record);
   const index = standing && indexOf(kind, standing.state, standing.needsOperator);
   const { index: before, firstSeen } = record;
   if (before === index) return;

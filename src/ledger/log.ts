@@ -17,17 +17,12 @@ export type Rank = -1 | 0 | 1 | 2;
 /** What the service said of an operation in words that the gateway does not know. */
 export type Words = readonly (readonly [field: string, value: string])[];
 
-/** What became known of a payment or payout, before the log gives it a cursor. */
-export interface Entry {
-  /** The event without `cursor`, `received_at` and `state`, which the log sets. */
-  readonly event: Event;
-  readonly kind: Kind;
-  readonly source: EventSource;
-  readonly externalId: string;
-  /**
-   * payment_id or transaction_id: state is kept per subject and operation.
-   * This text and those below are replaced by a digest if longer than an id in a request may be.
-   */
+/**
+ * What is known of one operation of one subject; the external_id's state follows from these. A text
+ * is replaced by a digest if longer than an id in a request may be.
+ */
+export interface Fact {
+  /** payment_id or transaction_id: state is kept per subject and operation. */
   readonly subjectId: string;
   /**
    * payment, confirm, refund, …; `payout`. One that the contract does not have is `other:` and its
@@ -37,18 +32,27 @@ export interface Entry {
   /** operation_id if the service gave one, else what distinguishes attempts, if anything does. */
   readonly operationId: string;
   /** `operationId` is not the service's: no client sees it. */
-  readonly isAttempt?: boolean;
+  readonly isAttempt?: boolean | undefined;
   readonly rank: Rank;
   /** Status text in lower case, to distinguish final states; empty if the service sent none. */
   readonly status: string;
-  readonly statusCode?: string;
-  /** Default: none. */
-  readonly words?: Words;
-  /** Decimal text; empty if the service's text is too long to be an amount. */
-  readonly amount?: string;
-  readonly currency?: string;
+  readonly statusCode?: string | undefined;
+  /** Those that came with the rest, or newer ones. Default: none. */
+  readonly words?: Words | undefined;
+  /** Decimal text; absent if the service's text is too long to be an amount. */
+  readonly amount?: string | undefined;
+  readonly currency?: string | undefined;
   /** Whether the payment was made with `confirm: false`; absent if this gateway cannot know. */
   readonly held?: boolean | undefined;
+}
+
+/** What became known of a payment or payout, before the log gives it a cursor. */
+export interface Entry extends Fact {
+  /** The event without `cursor`, `received_at` and `state`, which the log sets. */
+  readonly event: Event;
+  readonly kind: Kind;
+  readonly source: EventSource;
+  readonly externalId: string;
   /** The call that this entry answers: it is no longer noted as a hold. */
   readonly call?: string | undefined;
   /** Digest of a callback's raw bytes; absent for other sources. */
@@ -72,17 +76,6 @@ export interface Appended {
   readonly conflict: boolean;
 }
 
-/**
- * What is known of one operation of one subject; the external_id's state follows from these.
- * `words` are the newest since the rest was stored, or those that came with it.
- */
-export interface Fact
-  extends Pick<Entry, "subjectId" | "operation" | "operationId" | "isAttempt" | "rank" | "status">,
-    Pick<Entry, "statusCode" | "words" | "amount" | "currency" | "held"> {
-  /** When the log stored it, in milliseconds since the epoch; text, since the store fills it in. */
-  readonly at: string;
-}
-
 /** A fact, and where the log has it: as cursors, or as places within the log. */
 export interface PlacedFact extends Fact {
   /** Its operation's first event: it shows which attempt is the latest. */
@@ -96,23 +89,15 @@ export interface OperationState extends PlacedFact {
   readonly event: Event;
 }
 
-/** All that is known of the operations of an external_id. */
+/** What is known of the operations of an external_id: a record says it, and what is read of one. */
 export interface Facts<Of extends Fact = Fact> {
   /** In the order in which they became known; failures beyond the newest 100 are left out. */
   readonly operations: readonly Of[];
   /**
-   * A call with `confirm: false` is noted as a hold: operations without a `held` of
-   * their own count as held.
+   * Ids of calls with `confirm: false` whose payment is not known yet: while there are some,
+   * operations without a `held` of their own count as held.
    */
-  readonly held: boolean;
-  /** How many failures were left out. */
-  readonly folded: number;
-}
-
-/** All that is known of one external id at one instant. */
-export interface Snapshot extends Facts<OperationState> {
-  /** Position of the snapshot: reading after it yields exactly the later events. */
-  readonly cursor: Cursor;
+  readonly holds: readonly string[];
 }
 
 /** Which payments or payouts of an account to list. */

@@ -19,7 +19,7 @@ import type { Fact, Facts } from "./log.ts";
  *
  * @param callIsOpen whether a call that moves money has no understood answer
  */
-export function paymentState({ operations, held }: Facts, callIsOpen = false): PaymentState {
+export function paymentState({ operations, holds }: Facts, callIsOpen = false): PaymentState {
   const paying = operations.filter(
     (fact) => payingOperations.has(fact.operation) && !isNamedElsewhere(fact, operations),
   );
@@ -37,7 +37,9 @@ export function paymentState({ operations, held }: Facts, callIsOpen = false): P
   const confirmed = authorized.filter(({ operation }) => operation === "confirm");
   // A confirmation may be for less than the held amount, so only confirmed amounts count.
   const isHeld = ({ held: own, operation }: Fact) =>
-    own ?? operations.find((one) => isNameless(one) && one.operation === operation)?.held ?? held;
+    own ??
+    operations.find((one) => isNameless(one) && one.operation === operation)?.held ??
+    holds.length > 0;
   const moved = confirmed.length > 0 ? confirmed : authorized.filter((fact) => !isHeld(fact));
 
   if (authorized.length > 0 && refunds.length > 0) {
@@ -120,7 +122,7 @@ export function isPayingOperation(operation: PaymentOperation | undefined): bool
   return !operation || payingOperations.has(operationNames[operation] ?? "");
 }
 
-function succeeded({ status }: Fact): boolean {
+export function succeeded({ status }: Fact): boolean {
   return status === "success";
 }
 

@@ -12,9 +12,7 @@ import type { PlacedFact, Topic } from "./log.ts";
  * are cursors without their epoch.
  */
 export interface PaymentRecord {
-  /** In the order in which they became known. */
   operations: StoredOperation[];
-  /** Ids of calls with `confirm: false` whose payment is not known yet. */
   holds: string[];
   /** How many failures were left out of `operations`. */
   folded: number;

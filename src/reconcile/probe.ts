@@ -10,7 +10,7 @@ import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts"
 import { paymentEntry, payoutEntry } from "../ledger/entry.ts";
 import { isOperationOf } from "../ledger/evidence.ts";
 import type { Intent, SettledBy } from "../ledger/intents.ts";
-import type { Entry, OperationState, Snapshot } from "../ledger/log.ts";
+import type { Entry, OperationState } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import { moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedIn, unrecognizedValue } from "../model/unrecognized.ts";
@@ -39,7 +39,7 @@ export interface Probed {
 export interface Lookup {
   readonly upstream: Upstream;
   readonly intent: Intent;
-  readonly snapshot: Snapshot | undefined;
+  readonly operations: readonly OperationState[];
   readonly options: SendOptions;
 }
 
@@ -54,8 +54,8 @@ export const probes: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>>
   [EventKind.PAYOUT]: probePayout,
 };
 
-async function probePayment({ upstream, intent, snapshot, options }: Lookup): Promise<Probed> {
-  const state = snapshot?.operations.find(
+async function probePayment({ upstream, intent, operations, options }: Lookup): Promise<Probed> {
+  const state = operations.find(
     (state) =>
       state.rank < 2 && state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
   );
@@ -87,21 +87,16 @@ async function probeOperation(
   const request = create(GetOperationRequestSchema, { externalId, operationId });
   return await asked("operation", async () => {
     const operation = await upstream.getOperation(request, options);
-    if (resource.case !== "payment" || !saysStatus(operation)) return undefined;
+    const saysStatus =
+      operation.status !== PaymentStatus.UNSPECIFIED ||
+      unrecognizedIn(operation, "status") !== undefined;
+    if (resource.case !== "payment" || !saysStatus) return undefined;
     // Attempts share their external_id: the end of another one would invite a second payment.
     const named = operation.details?.operationId;
     if (named && named !== operationId) return undefined;
     const payment = withOperation(resource.value, operation);
     return paymentEntry(payment, { source: EventSource.RECONCILIATION, externalId });
   });
-}
-
-/** Whether operation info has a status, known or not. */
-function saysStatus(operation: Operation): boolean {
-  return (
-    operation.status !== PaymentStatus.UNSPECIFIED ||
-    unrecognizedIn(operation, "status") !== undefined
-  );
 }
 
 async function probeByCallback(

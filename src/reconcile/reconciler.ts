@@ -130,7 +130,7 @@ async function reconcile(
     // The call's lease is over: the replica that sent it is gone, or slow.
     if (given.state === "running") await ledger.lose(account, given);
     const known = await ledger.known(account, given.kind, given.externalId);
-    const intent = known.intents.find(({ id }) => id === given.id);
+    const intent = known.calls.find(({ id }) => id === given.id);
     // It was settled in between, by its events or by its own process.
     if (!intent) return 0;
     const mayAsk = hasToSpare(bucket);
@@ -148,7 +148,8 @@ async function reconcile(
       late.abort(new GatewayError("DEADLINE_EXCEEDED", "the look-up took too long"));
     });
     const signal = AbortSignal.any([stop, late.signal]);
-    const lookup = { upstream, intent, snapshot: known.snapshot, options: { signal, deadlineMs } };
+    const { operations } = known;
+    const lookup = { upstream, intent, operations, options: { signal, deadlineMs } };
     const probed = await probes[intent.kind](lookup).finally(stopTimer);
     if (stop.aborted) return 0;
     report("probed", { account, lookupMethod: probed.lookupMethod, outcome: probed.kind });

@@ -63,7 +63,7 @@ export function scraped({ metrics }: TelemetryContext) {
       ]);
       ofAccount.dead_letters.set({ account }, waiting);
       // Those that were given up have a counter of their own.
-      const open = calls?.intents.filter(({ needsOperator }) => !needsOperator);
+      const open = calls?.filter(({ needsOperator }) => !needsOperator);
       const lost = open?.filter(({ state }) => state !== "pending");
       openCalls.set({ account, state: "unknown" }, lost?.length);
       openCalls.set({ account, state: "pending" }, open && lost && open.length - lost.length);

@@ -94,7 +94,7 @@ describe("payments-gateway migrate", { skip: withoutRedis }, () => {
           return (await intents.begin("shop", { ...keyless, id: `once more-${name}` })).kind;
         }),
       ),
-      unsettled: (await intents.unsettled("shop", 10)).intents.map(({ id }) => id),
+      unsettled: (await intents.unsettled("shop")).map(({ id }) => id),
     };
   }
 

@@ -114,8 +114,8 @@ for (const [end, isGivenUp, state] of [
     await intents.end(account, intent, { state: "pending", subjectId: "t1", key: "keep" });
     if (isGivenUp) await intents.giveUp(account, intent);
     const known = async () => {
-      const { intents: open, snapshot } = await intents.known(account, PAYOUT, externalId);
-      return [open.length, snapshot?.operations.map(({ status }) => status)];
+      const { calls, operations } = await intents.known(account, PAYOUT, externalId);
+      return [calls.length, operations.map(({ status }) => status)];
     };
     assert.deepEqual(await known(), [1, ["pending"]]);
     const found = await look();

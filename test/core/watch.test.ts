@@ -35,8 +35,8 @@ async function append(log: Ledger, ...steps: readonly Step[]): Promise<string[]>
     if (typeof one !== "number") all.push((await log.append(account, one)).event?.cursor ?? "");
     else {
       if (one === UNKNOWN) await log.begin(account, given);
-      const { intents } = await log.known(account, EventKind.PAYMENT, externalId);
-      const intent = intents.find(({ id }) => id === given.id) ?? assert.fail();
+      const { calls } = await log.known(account, EventKind.PAYMENT, externalId);
+      const intent = calls.find(({ id }) => id === given.id) ?? assert.fail();
       if (one === UNKNOWN) await log.end(account, intent, { state: "unknown" });
       else if (one === NOT_DONE) await log.end(account, intent, { state: "closed", key: "free" });
       else await log.giveUp(account, intent);

@@ -1,5 +1,5 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { evidenceIn, holdsLock } from "../../src/ledger/calls.ts";
+import { holdsLock } from "../../src/ledger/calls.ts";
 import { isSameOperation } from "../../src/ledger/facts.ts";
 import { outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
@@ -100,12 +100,11 @@ export class Ledgers {
   #summaryOf({ record, log, answers }: Stored): Summary {
     const known = record ?? newRecord();
     const { calls } = known;
-    const evidence = evidenceIn(known);
-    const { outcomeUnknown } = outcomeFlags(evidence);
+    const { outcomeUnknown } = outcomeFlags(known);
     const { kind } = ofRecordKey(this.#recordKey);
     const tells = (i = "", at: number) => log.some((one) => one.startsWith(`${i} ${at} `));
     return {
-      state: stateAfter(kind, evidence.snapshot, outcomeUnknown),
+      state: stateAfter(kind, known, outcomeUnknown),
       hasSuccess: log.some((one) => /^paid/.test(one) || (/^\d 3 /.test(one) && !tells(one[0], 5))),
       isCancelVague: log.some((one) => /^\d 5 /.test(one) && !tells(one[0], 3)),
       answers,

@@ -148,7 +148,7 @@ function ordered(stored: Stored, nowMs: number): Stored {
     record.changes = record.operations.length || 1;
     if (record.last !== "") record.last = "last";
     for (const [at, one] of record.operations.entries()) {
-      Object.assign(one, { n: at + 1, at: "0" });
+      one.n = at + 1;
       for (const name of ["since", "place"] as const) {
         const set = (ms: number) => (one[name] = placeOf(ms));
         times.push({ order: orderOf(one[name]), isStart: false, set });

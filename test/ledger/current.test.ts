@@ -3,17 +3,17 @@ import { describe, it } from "node:test";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { intentOfCall, newCall } from "../../src/ledger/calls.ts";
 import { currentState, firstEvent } from "../../src/ledger/current.ts";
-import { factOf, noFacts } from "../../src/ledger/facts.ts";
-import type { Entry, Snapshot } from "../../src/ledger/log.ts";
+import { type Known, nothingKnown } from "../../src/ledger/intents.ts";
+import type { Entry } from "../../src/ledger/log.ts";
 import { payment, step } from "./entries.ts";
 
 /** What is known of these operations, whose events are in this order. */
-function snapshotOf(told: readonly { entry: Entry; since?: number | undefined }[]): Snapshot {
+function knownOf(told: readonly { entry: Entry; since?: number | undefined }[]): Known {
   const operations = told.map(({ entry, since }, n) => ({
-    ...factOf(entry),
-    ...{ event: entry.event, since: `${since ?? n}`, place: `${n}` },
+    ...entry,
+    ...{ since: `${since ?? n}`, place: `${n}` },
   }));
-  return { ...noFacts, operations, cursor: "9" };
+  return { ...nothingKnown, operations, cursor: "9" };
 }
 
 /**
@@ -22,7 +22,7 @@ function snapshotOf(told: readonly { entry: Entry; since?: number | undefined }[
  */
 function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]) {
   const { event } =
-    currentState(snapshotOf(told.map(({ since, ...rest }) => ({ entry: payment(rest), since })))) ??
+    currentState(knownOf(told.map(({ since, ...rest }) => ({ entry: payment(rest), since })))) ??
     {};
   return event && `${step(event)} ${event.paymentId}`;
 }
@@ -74,9 +74,9 @@ describe("the first event of a watch", () => {
   const first = (needsOperator: boolean | undefined, ...entries: Entry[]) => {
     const call = newCall({ id: "call-1", method: "CreatePayment", leaseMs: 0 }, 1e14);
     const lost = { ...call, state: "unknown", needsOperator: needsOperator === true } as const;
-    const snapshot = snapshotOf(entries.map((entry) => ({ entry })));
-    const intents = needsOperator === undefined ? [] : [intentOfCall(order, lost)];
-    return firstEvent({ intents, snapshot, marks: [], updatedMs: 1_000 });
+    const calls = needsOperator === undefined ? [] : [intentOfCall(order, lost)];
+    const known = knownOf(entries.map((entry) => ({ entry })));
+    return firstEvent({ ...known, calls, updatedMs: 1_000 });
   };
   const failed = payment({ paymentId: "a", status: "failure" });
   const paid = payment({ paymentId: "b", status: "success" });

@@ -52,8 +52,8 @@ describe("decisions of the ledger", () => {
 
   /** The open calls of an external_id. */
   const open = async (externalId = "order-1", kind: Kind = EventKind.PAYMENT) => {
-    const { intents } = await log.known(account, kind, externalId);
-    return intents.map(({ method, state, subjectId }) => `${method} ${state} ${subjectId}`);
+    const { calls } = await log.known(account, kind, externalId);
+    return calls.map(({ method, state, subjectId }) => `${method} ${state} ${subjectId}`);
   };
 
   it("opens a call for each operation that is not at its end, until it is", async () => {
@@ -70,8 +70,8 @@ describe("decisions of the ledger", () => {
     await stored(payment({ paymentId: "a" }));
     assert.deepEqual(await open(), [a, b, c], "once for each");
     assert.deepEqual(await open("payout-1", EventKind.PAYOUT), ["RequestPayout pending tx-1"]);
-    const { intents } = await log.known(account, EventKind.PAYMENT, "order-1");
-    assert.ok(intents.every(({ dueMs, startedAtMs }) => dueMs > startedAtMs));
+    const { calls } = await log.known(account, EventKind.PAYMENT, "order-1");
+    assert.ok(calls.every(({ dueMs, startedAtMs }) => dueMs > startedAtMs));
     await stored(payment({ paymentId: "a", status: "success" }));
     await stored(payout({ status: "failure" }));
     assert.deepEqual(await open("payout-1", EventKind.PAYOUT), []);
@@ -83,7 +83,7 @@ describe("decisions of the ledger", () => {
   });
 
   it("opens another call for what is pending again once the payment was taken back", async () => {
-    const openNow = async () => (await log.known(account, EventKind.PAYMENT, "order-1")).intents;
+    const openNow = async () => (await log.known(account, EventKind.PAYMENT, "order-1")).calls;
     await stored(payment({ paymentId: "b" }));
     const [first] = await openNow();
     await stored(payment({ paymentId: "a", status: "success" }));
@@ -288,7 +288,7 @@ describe("decisions of the ledger", () => {
         (await log.history(account, EventKind.PAYMENT, "order-1", 10)).map(
           ({ callOutcome }) => callOutcome,
         );
-      const open = async () => (await log.known(account, EventKind.PAYMENT, "order-1")).intents;
+      const open = async () => (await log.known(account, EventKind.PAYMENT, "order-1")).calls;
 
       it("a callback settles a lost call", async () => {
         await log.end(account, await begun("call-1"), { state: "unknown" });

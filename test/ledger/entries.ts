@@ -131,9 +131,10 @@ export async function currentStep(log: Ledger, externalId = "order-1") {
   return current && step(current.event);
 }
 
-/** What is known of the operations of an external_id. */
+/** What is known of an external_id; undefined while there is no event of it. */
 export async function snapshotOf(log: Ledger, ...of: Parameters<Ledger["known"]>) {
-  return (await log.known(...of)).snapshot;
+  const known = await log.known(...of);
+  return known.cursor === "" ? undefined : known;
 }
 
 /** The next `count` events; fails if the iteration ends before that. */

@@ -10,7 +10,6 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   conclude,
-  evidenceIn,
   giveUpCall,
   intentOfCall,
   newCall,
@@ -18,7 +17,7 @@ import {
   settleCalls,
 } from "../../src/ledger/calls.ts";
 import { Change, Draft } from "../../src/ledger/change.ts";
-import { addEntry, factsOf } from "../../src/ledger/entries.ts";
+import { addEntry } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
 import { evidenceOf, markOfRefusal } from "../../src/ledger/evidence.ts";
 import type { Ending } from "../../src/ledger/intents.ts";
@@ -90,7 +89,7 @@ function books() {
   };
   const intents = () =>
     value.calls.map((call) => intentOfCall({ kind: PAYMENT, externalId }, call));
-  const flags = () => outcomeFlags(evidenceIn(value));
+  const flags = () => outcomeFlags(value);
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {
@@ -125,12 +124,11 @@ function books() {
       return [outcomeUnknown && "unknown", needsOperator && "operator"].filter(Boolean).join(" ");
     },
     async state() {
-      return paymentState(factsOf(value), flags().outcomeUnknown);
+      return paymentState(value, flags().outcomeUnknown);
     },
     async evidenceOf(id: string | undefined) {
-      const known = evidenceIn(value);
-      const call = known.intents.find((one) => one.id === id);
-      const evidence = call && evidenceOf(call, known);
+      const call = value.calls.find((one) => one.id === id);
+      const evidence = call && evidenceOf(call, value);
       return evidence ? `${evidence.mark}${evidence.state === "pending" ? " goes on" : ""}` : "";
     },
     settle(): string {

@@ -2,14 +2,13 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
-import { noFacts } from "../../src/ledger/facts.ts";
 import type { Fact } from "../../src/ledger/log.ts";
 import { paymentState, payoutState } from "../../src/ledger/payment-state.ts";
 import { ordersOf } from "./entries.ts";
 
 const blank: Fact = {
   ...{ subjectId: "a", operation: "payment", operationId: "", rank: 2, status: "success" },
-  ...{ amount: "10.00", currency: "UAH", at: "0" },
+  ...{ amount: "10.00", currency: "UAH" },
 };
 
 /**
@@ -116,14 +115,13 @@ describe("the state of a payment", () => {
     it(`is ${state} after ${text || "nothing"}, in any order`, () => {
       const { facts, isOpen } = factsIn(text);
       for (const operations of ordersOf(facts)) {
-        assert.equal(paymentState({ ...noFacts, operations }, isOpen), PaymentState[state]);
+        assert.equal(paymentState({ operations, holds: [] }, isOpen), PaymentState[state]);
       }
     });
   }
 
   it("is AUTHORIZED for a success while a hold is noted, unless an answer says that it is not held", () => {
-    const stateOf = (text: string) =>
-      paymentState({ operations: [fact(text)], held: true, folded: 0 });
+    const stateOf = (text: string) => paymentState({ operations: [fact(text)], holds: ["call-1"] });
     assert.equal(stateOf("payment:success"), PaymentState.AUTHORIZED);
     assert.equal(stateOf("payment:success taken"), PaymentState.PAID);
   });
@@ -134,7 +132,7 @@ describe("the state of a payout", () => {
     it(`is ${state} after ${text || "nothing"}, in any order`, () => {
       const { facts, isOpen } = factsIn(text);
       for (const operations of ordersOf(facts)) {
-        assert.equal(payoutState({ ...noFacts, operations }, isOpen), PaymentState[state]);
+        assert.equal(payoutState({ operations, holds: [] }, isOpen), PaymentState[state]);
       }
     });
   }

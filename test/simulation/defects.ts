@@ -439,8 +439,8 @@ export const defects = defectsIn({
       shownBy: 1192,
     },
     "a watch that is to end with its payment goes on": {
-      line: 'return isEnd || place >= ((await read()).snapshot?.cursor ?? "");',
-      instead: 'return isEnd || place > ((await read()).snapshot?.cursor ?? "");',
+      line: "return isEnd || place >= (await read()).cursor;",
+      instead: "return isEnd || place > (await read()).cursor;",
       brokenChecks: ["a watch that does not end"],
       shownBy: 42,
     },

@@ -82,7 +82,7 @@ async function check(ledger: Ledger): Promise<void> {
   assert.deepEqual(await lettersOf(ledger, account), [letter]);
 
   const open = async (kind: NewIntent["kind"], externalId: string) =>
-    (await ledger.known(account, kind, externalId)).intents.map(({ state }) => state);
+    (await ledger.known(account, kind, externalId)).calls.map(({ state }) => state);
   const listed = async (kind: NewIntent["kind"], states: PaymentState[] = []) => {
     const selection = { kind, states, needsOperator: undefined, newestFirst: false };
     return (await ledger.list(account, selection, 9)).map(({ externalId }) => externalId);

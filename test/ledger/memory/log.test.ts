@@ -77,7 +77,7 @@ describe("memory log", () => {
     pass(1_000);
     await append("pending");
     // The call that looks for its end is open, and its looks keep the record.
-    const [pending] = (await log.known("shop", EventKind.PAYMENT, "order-1")).intents;
+    const [pending] = (await log.known("shop", EventKind.PAYMENT, "order-1")).calls;
     assert.ok(pending);
     for (let looks = 0; looks < 3; looks++) {
       pass(7 * day);

@@ -121,7 +121,7 @@ describe("intents in SQLite", () => {
     // Past the time at which it is given up: it stays for the operator.
     ahead = 2 * 86_400_000;
     const operators = await openIntents(path, { now });
-    const [shown] = (await operators.store.unsettled(account, 10)).intents;
+    const [shown] = await operators.store.unsettled(account);
     assert.deepEqual([shown?.id, shown?.needsOperator], [intent.id, true]);
     await operators.close();
     ahead = 30 * 86_400_000;
