@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import * as z from "zod";
-import { replay } from "../callbacks/replay.ts";
+import { parseCallback } from "../callbacks/parse-callback.ts";
 import type { StoredDeadLetter } from "../ledger/dead-letters.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kinds } from "../model/kinds.ts";
@@ -70,14 +70,22 @@ export function deadLetterRoutes(ledger: Ledger, report: Report, payoutEnds?: Pa
     return { ...view, text: textOf(letter), body };
   }
 
-  /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
+  /**
+   * Parses a letter again. If it is understood now, it becomes an event and leaves the list. Its
+   * signature was checked when it arrived.
+   */
   async function replayed(asked: AdminRequest): Promise<AdminAnswer> {
-    const { account, id } = (await find(asked)).view;
-    const outcome = await replay(ledger, account, id, payoutEnds);
-    if (outcome === "not_found") throw gone();
-    const stays = outcome === "not_understood" || outcome === "locked";
-    if (!stays) note(asked, "replayed", { account, id, outcome });
-    return { status: stays ? 422 : 200, body: { outcome } };
+    const { letter, view } = await find(asked);
+    const { kind, body } = letter;
+    // It was encrypted with a password that is no longer accepted.
+    if (body === undefined) return { status: 422, body: { outcome: "locked" } };
+    const { entry } = parseCallback(kind, Buffer.from(body, "base64"), { payoutEnds });
+    if (!entry) return { status: 422, body: { outcome: "not_understood" } };
+    const { account, id } = view;
+    const { outcome } = await ledger.append(account, entry);
+    await letters.removeDeadLetter(account, id);
+    note(asked, "replayed", { account, id, outcome });
+    return { status: 200, body: { outcome } };
   }
 
   /** Deletes a letter for good. */

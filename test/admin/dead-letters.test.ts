@@ -3,7 +3,8 @@ import { type TestContext, test } from "node:test";
 import type { DeadLetterDetails, DeadLetterPage } from "../../src/admin/console-api.ts";
 import { deadLetterRoutes } from "../../src/admin/dead-letters.ts";
 import { Refused } from "../../src/admin/operator.ts";
-import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 
@@ -41,7 +42,7 @@ function rig(t: TestContext, accounts = ["shop"]) {
     });
     return read(id);
   };
-  return { read, list, replay, discard, find, told };
+  return { log, read, list, replay, discard, find, told };
 }
 
 test("a letter is read as it is listed, with its body and the masked text", async (t) => {
@@ -123,4 +124,19 @@ test("a list by an invalid parameter is refused with its name", async (t) => {
   ] as const) {
     await assert.rejects(list(query), { message }, JSON.stringify(query));
   }
+});
+
+test("a replay removes a letter whose event is stored already, and none whose event cannot be", async (t) => {
+  const { log, replay, find, list } = rig(t);
+  const payout = '{"external_id": "e", "transaction_id": "t", "status": "success"}';
+  await find(payout);
+  assert.deepEqual(await replay("l-1"), { outcome: "stored" });
+  await find(`${payout}\n`);
+  assert.deepEqual(await replay("l-2"), { outcome: "duplicate" });
+  const [event, ...others] = await log.history("shop", EventKind.PAYOUT, "e", 10);
+  assert.deepEqual([event?.source, others], [EventSource.CALLBACK, []]);
+  await find(payout);
+  log.append = () => Promise.reject(new GatewayError("UNAVAILABLE", "away"));
+  await assert.rejects(replay("l-3"));
+  assert.equal((await list()).total, 1);
 });
