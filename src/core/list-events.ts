@@ -46,8 +46,8 @@ const defaultTtlSeconds = 900;
 export function eventCases(context: Context) {
   const { watchTokens } = context;
   return {
-    streamEvents: (request, call) =>
-      stream(context, call, { kinds: request.kinds }, request.afterCursor),
+    streamEvents: ({ kinds, afterCursor }, call) =>
+      stream(context, call, undefined, afterCursor, { kinds }),
 
     listEvents: (request, call) => listEvents(context, request, call),
 

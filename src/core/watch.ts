@@ -3,7 +3,12 @@ import { create } from "@bufbuild/protobuf";
 import { oncePer } from "../collections/once-per.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
-import { CallOutcome, type Event, EventSchema } from "../gen/payments/v1/event_pb.ts";
+import {
+  CallOutcome,
+  type Event,
+  type EventKind,
+  EventSchema,
+} from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState, firstEvent } from "../ledger/current.ts";
 import type { Known } from "../ledger/intents.ts";
@@ -33,21 +38,20 @@ export function watch(
   // The log's own word, which is no cursor of a caller.
   if (afterCursor === "earliest" && !fromStart) decodeCursor(afterCursor);
   const after = fromStart ? "earliest" : afterCursor;
-  return stream(context, call, { kind, externalId }, after, untilFinal);
+  return stream(context, call, { kind, externalId }, after, { untilFinal });
 }
 
 /**
  * Streams the events of a topic until its caller goes away, its caller's token expires or is
  * withdrawn, or the gateway shuts down. An error that ends it early carries the cursor to resume from.
  * @param after where it begins. Default: now, and for one payment or payout with the current state
- * @param untilFinal ends it as `createWatchEnd` says
  */
 export async function* stream(
   { ledger, drain }: StreamContext,
   call: Call,
   topic: Topic,
   after: Cursor | "earliest" | undefined,
-  untilFinal = false,
+  { untilFinal = false, kinds = [] }: StreamOptions = {},
 ): AsyncGenerator<Event> {
   if (after === "latest") decodeCursor(after);
   // One controller for all that may end the stream: a signal takes more memory than all the rest of
@@ -64,18 +68,19 @@ export async function* stream(
   let cursor: Cursor | undefined = after;
   try {
     const { account } = caller;
-    const of = "kind" in topic ? topic : undefined;
-    const read = of && (() => ledger.known(account, of.kind, of.externalId));
-    const newest = async () => of && (await ledger.history(account, of.kind, of.externalId, 1))[0];
+    const read = topic && (() => ledger.known(account, topic.kind, topic.externalId));
+    const newest = async () =>
+      topic && (await ledger.history(account, topic.kind, topic.externalId, 1))[0];
     const end = untilFinal && read ? createWatchEnd(read, newest) : undefined;
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
     let told: Known | undefined;
-    const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
+    const isLeftOut = ({ kind, cursor }: Event) =>
+      (told !== undefined && cursor <= told.cursor) || (kinds.length > 0 && !kinds.includes(kind));
     const events = await ledger.read(caller.account, topic, after ?? "latest", {
       signal: over.signal,
-      push: push && ((event) => isKnown(event) || (!end?.mayEndAt(event) && push(event))),
+      push: push && ((event) => isLeftOut(event) || (!end?.mayEndAt(event) && push(event))),
       onStart: (place) => {
         from = after === undefined ? place : undefined;
       },
@@ -87,7 +92,7 @@ export async function* stream(
     // What is known without a current event is not sent, so no live event repeats it.
     told = current && known;
     call.onOpen?.(current ? undefined : from);
-    if ("kind" in topic && told && current) {
+    if (topic && told && current) {
       const states = statesAfter(topic.kind, told, outcomeFlags(told).outcomeUnknown);
       const event = create(EventSchema, { ...current, ...states, cursor: told.cursor });
       rememberTrace(event, traceOf(current));
@@ -96,7 +101,7 @@ export async function* stream(
       if (await end?.isOverAfter(event)) return;
     }
     for await (const event of end ? follow(events, end.isDue) : events) {
-      if (event && !isKnown(event)) {
+      if (event && !isLeftOut(event)) {
         cursor = event.cursor;
         yield event;
         if (await end?.isOverAfter(event)) return;
@@ -112,6 +117,13 @@ export async function* stream(
     // Detaches from the log even if the stream never reached its live part.
     over.abort(streamOver);
   }
+}
+
+interface StreamOptions {
+  /** Ends it as `createWatchEnd` says. Default: it does not. */
+  readonly untilFinal?: boolean;
+  /** Of the events that are sent. Empty, the default: of all. */
+  readonly kinds?: readonly EventKind[];
 }
 
 /** Never shown: a stream that is over has no reader. */

@@ -21,7 +21,7 @@ import { activeSpan } from "../telemetry/tracing/tracing.ts";
 import { Change, Draft } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
-import { isAbout, type Topic } from "./log.ts";
+import type { Topic } from "./log.ts";
 import { isBlank, keyOfTopic, recordIn, UnreadableRecord } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { readEvent, rememberTrace, writeEvent } from "./stored-event.ts";
@@ -295,10 +295,8 @@ export class LedgerAccount {
 
   /** At most `limit` events after a cursor, or from the oldest kept. */
   async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
-    const of = keyOfTopic(topic);
-    const { rows, upTo, bounds } = await this.kernel.page(of, after, limit);
-    const events = this.eventsOf(rows);
-    return { events: of ? events : events.filter((event) => isAbout(topic, event)), upTo, bounds };
+    const { rows, upTo, bounds } = await this.kernel.page(keyOfTopic(topic), after, limit);
+    return { events: this.eventsOf(rows), upTo, bounds };
   }
 
   close(error: Error): void {

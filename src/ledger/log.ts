@@ -1,12 +1,10 @@
-import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 
-/** What to read: one payment or payout, or all events of an account of some kinds (empty: all). */
-export type Topic =
-  | { readonly kind: Kind; readonly externalId: string }
-  | { readonly kinds: readonly EventKind[] };
+/** What to read: one payment or payout; undefined: all events of an account. */
+export type Topic = { readonly kind: Kind; readonly externalId: string } | undefined;
 
 /**
  * How far an operation has come: 0 init, 1 pending, 2 success or failure. It never goes back. -1 is
@@ -141,11 +139,3 @@ export interface ReadOptions {
  * block.
  */
 export type Push = (event: Event) => boolean;
-
-/** Whether a topic includes an event. */
-export function isAbout(topic: Topic, event: Event): boolean {
-  if ("externalId" in topic) {
-    return topic.kind === event.kind && topic.externalId === event.externalId;
-  }
-  return topic.kinds.length === 0 || topic.kinds.includes(event.kind);
-}

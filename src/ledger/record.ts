@@ -66,9 +66,9 @@ export function recordKey(kind: Kind, externalId: string): string {
   return `${kinds[kind].name}:${externalId}`;
 }
 
-/** The key of the record that a topic is of; undefined for one of kinds. */
+/** The key of the record that a topic is of; undefined for that of all events. */
 export function keyOfTopic(topic: Topic): string | undefined {
-  return "externalId" in topic ? recordKey(topic.kind, topic.externalId) : undefined;
+  return topic && recordKey(topic.kind, topic.externalId);
 }
 
 /** The payment or payout that a record is of. */

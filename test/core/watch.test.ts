@@ -10,7 +10,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
-import { payment, stateOn, step, type Told } from "../ledger/entries.ts";
+import { cursors, payment, payout, stateOn, step, type Told } from "../ledger/entries.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { overridden } from "../overridden.ts";
 
@@ -68,8 +68,8 @@ interface StartOptions extends Pick<Call, "push"> {
   readonly after?: string;
   readonly untilFinal?: boolean;
   readonly caller?: Partial<Call["caller"]>;
-  /** The stream of all events instead of a watch. */
-  readonly all?: boolean;
+  /** The stream of all events, or of those of some kinds, instead of a watch. */
+  readonly all?: boolean | readonly EventKind[];
 }
 
 function start(log: Ledger, options: StartOptions = {}) {
@@ -83,7 +83,7 @@ function start(log: Ledger, options: StartOptions = {}) {
   };
   const context = { ledger: log, drain };
   const events = all
-    ? stream(context, call, { kinds: [] }, after)
+    ? stream(context, call, undefined, after, { kinds: all === true ? [] : all })
     : watch(context, call, EventKind.PAYMENT, {
         ...{ externalId, untilFinal, fromStart: after === "earliest" },
         ...(after !== undefined && after !== "earliest" && { afterCursor: after }),
@@ -499,4 +499,21 @@ test("all watches of a credential end when it is withdrawn, and share one listen
   for (const { ended } of [...others, late]) {
     assert.equal((await ended).details.reason, "KEY_REVOKED");
   }
+});
+
+test("a stream of some kinds leaves out all other events, stored, live and pushed", async () => {
+  const log = newLog();
+  const stored = [payment(), payout(), payment({ status: "success" })];
+  const [, early] = await append(log, ...stored);
+  const pushed: Event[] = [];
+  const push = (event: Event) => pushed.push(event) > 0;
+  const { events, leave } = start(log, { all: [EventKind.PAYOUT], after: "earliest", push });
+  assert.equal((await events.next()).value?.cursor, early);
+  const next = events.next();
+  await new Promise(setImmediate);
+  const live = [payment({ operation: "refund" }), payout({ status: "success" })];
+  const [, late] = await append(log, ...live);
+  assert.deepEqual(cursors(pushed), [late]);
+  leave();
+  await assert.rejects(next, { code: "CANCELLED" });
 });

@@ -70,20 +70,6 @@ describe("the log of two replicas", () => {
     assert.deepEqual(cursors(await take(events, 1)), [refund.cursor]);
   });
 
-  it("yields only the requested kinds, stored and live", async () => {
-    const told = (transactionId: string) => stored(payout({ transactionId }));
-    const expected = [await told("early")];
-    // So many that a whole page has none of the kind.
-    for (let n = 0; n < 600; n++) await stored(payment({ paymentId: `${n}`, externalId: `${n}` }));
-    expected.push(await told("behind"));
-    const { signal } = new AbortController();
-    const of: Topic = { kinds: [EventKind.PAYOUT] };
-    const payouts = await peer.read(account, of, "earliest", { signal });
-    await stored(payment());
-    expected.push(await told("late"));
-    assert.deepEqual(cursors(await take(payouts, 3)), cursors(expected));
-  });
-
   describe("as a list", () => {
     const all: Selection = {
       ...{ kind: EventKind.PAYMENT, states: [], needsOperator: undefined, newestFirst: false },

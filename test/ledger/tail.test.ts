@@ -13,7 +13,7 @@ import { type Bounds, cursorOf, placeOf } from "../../src/stores/cursor.ts";
 import { cursors, take } from "./entries.ts";
 import { hasCode } from "./refusals.ts";
 
-const everything: Topic = { kinds: [] };
+const everything: Topic = undefined;
 const epoch = "0123abcd";
 const at = (ms: number) => cursorOf(placeOf(ms), epoch);
 

@@ -445,7 +445,7 @@ export const defects = defectsIn({
       shownBy: 42,
     },
     "the current state is pushed once more": {
-      line: "push: push && ((event) => isKnown(event) || (!end?.mayEndAt(event) && push(event))),",
+      line: "push: push && ((event) => isLeftOut(event) || (!end?.mayEndAt(event) && push(event))),",
       instead: "push: push && ((event) => !end?.mayEndAt(event) && push(event)),",
       brokenChecks: ["shown twice or out of order"],
       shownBy: "a payment is made while watches of it begin, whose edges write at once",

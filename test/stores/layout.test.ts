@@ -104,7 +104,7 @@ async function check(ledger: Ledger): Promise<void> {
   assert.deepEqual(await listed(EventKind.PAYMENT, [PaymentState.PAID]), ["paid", "lost"]);
   const about: string[] = [];
   const { signal } = new AbortController();
-  const events = await ledger.read(account, { kinds: [] }, "earliest", { signal });
+  const events = await ledger.read(account, undefined, "earliest", { signal });
   for await (const { externalId, final } of events) {
     about.push(`${externalId} ${final}`);
     if (about.filter((one) => one.endsWith("true")).length === 3) break;

@@ -16,7 +16,7 @@ const durable: Settings = [
   ["appendonly", "yes"],
   ["appendfsync", "always"],
 ];
-const everything = { kinds: [] };
+const everything = undefined;
 const { signal } = new AbortController();
 
 describe("event log with Redis away", { skip: withoutRedis }, () => {

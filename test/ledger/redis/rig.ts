@@ -42,7 +42,7 @@ after(() => Promise.all([...open].map((one) => one.close())));
 /** Reads all events of the account `shop` in the background. */
 export async function reader(log: Ledger, after = "latest") {
   const ends = new AbortController();
-  const events = await log.read("shop", { kinds: [] }, after, { signal: ends.signal });
+  const events = await log.read("shop", undefined, after, { signal: ends.signal });
   const seen: Event[] = [];
   let over = false;
   const ended = (async () => {

@@ -12,7 +12,7 @@ import { letter, lettersOf } from "../letters.ts";
 import { isAway, isExpired } from "../refusals.ts";
 import { reader, replica } from "./rig.ts";
 
-const everything = { kinds: [] };
+const everything = undefined;
 const { signal } = new AbortController();
 
 describe("an event in a log that waits for replicas", {

@@ -14,7 +14,7 @@ import { letter, lettersOf } from "../letters.ts";
 import { day, openLog } from "./rig.ts";
 
 const { signal } = new AbortController();
-const everything = { kinds: [] };
+const everything = undefined;
 
 it("ends watches when the store's thread ends before it says what it has stored", async (t) => {
   let cut = false;

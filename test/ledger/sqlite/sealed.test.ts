@@ -56,7 +56,7 @@ async function open(path: string, ...passwords: string[]) {
   });
   const { signal } = new AbortController();
   const tokens = async (count: number) => {
-    const events = await log.read("shop", { kinds: [] }, "earliest", { signal });
+    const events = await log.read("shop", undefined, "earliest", { signal });
     return (await take(events, count)).map(tokenOf);
   };
   return { log, close, locked, tokens };

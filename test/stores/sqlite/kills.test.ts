@@ -157,7 +157,7 @@ async function eventsBehind(
   assert.ok(end.event);
   const found: { externalId: string; cursor: string }[] = [];
   const { signal } = new AbortController();
-  for await (const event of await ledger.read("shop", { kinds: [] }, cursor ?? "earliest", {
+  for await (const event of await ledger.read("shop", undefined, cursor ?? "earliest", {
     signal,
   })) {
     found.push(event);
