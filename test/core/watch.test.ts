@@ -214,23 +214,6 @@ describe("until_final", { concurrency: true }, () => {
     return { log, ...(await beginCall(log)) };
   }
 
-  for (const known of ["before", "live"] as const) {
-    it(`continues while a call is open, and ends with it, without an event (failure ${known})`, async () => {
-      const { log, end } = await withCall();
-      if (known === "before") await append(log, entry("failure"));
-      const { events } = start(log, { untilFinal: true });
-      if (known === "live") {
-        assert.equal(await next(events), "payment:pending");
-        await append(log, entry("failure"));
-      }
-      assert.equal(await next(events), "payment:failure");
-      const ends = next(events);
-      assert.equal(await Promise.race([ends, delay(looksMs, "open")]), "open");
-      await end();
-      assert.equal(await ends, "end");
-    });
-  }
-
   it("yields all events stored before the last call ended, however slowly it is read", async () => {
     const { log, end } = await withCall();
     await append(log, entry("failure"));
