@@ -31,21 +31,6 @@ async function get({ url }: Served, headers: Record<string, string> = {}, docume
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-test("Last-Event-ID overrides the `after` in the address, which an EventSource repeats", async (t) => {
-  for (const [headers, afterCursor] of [
-    [{ "last-event-id": "header" }, "header"],
-    [{ "last-event-id": "" }, "argument"],
-    [{}, "argument"],
-  ] as const) {
-    const feed = createFeed();
-    const gateway = await serve(t, { watchPayment: feed.watch });
-    feed.finish();
-    await get(gateway, headers);
-    const { request } = await feed.opened;
-    assert.equal((request as { afterCursor: string }).afterCursor, afterCursor);
-  }
-});
-
 test("each client receives a random time to reconnect", async (t) => {
   const gateway = await serve(t, { watchPayment: finished });
   const answers = await Promise.all(Array.from({ length: 20 }, () => get(gateway)));
