@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { placesOf } from "../cli/run.ts";
 import { commandLine } from "../command-line.ts";
 import { freePorts } from "../gateway/spawn.ts";
-import { listen } from "../listen.ts";
+import { serve } from "../listen.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
+import { directory as emptyDirectory } from "../stores/sqlite/directories.ts";
 import { timeoutMs } from "../until.ts";
 import { stepsOf } from "./command-lines.ts";
 import { codeBlocks } from "./markdown.ts";
@@ -85,16 +86,11 @@ interface Run {
 }
 
 /** A terminal in a directory of its own, with a gateway that was just started. */
-async function openShell(t: { after(done: () => Promise<void>): void }) {
-  const gateway = await startTestGateway();
+async function openShell(t: TestContext) {
+  const gateway = closing(t, await startTestGateway());
   const local = createServer((request, response) => request.resume() && response.end());
-  const localPort = await listen(local);
-  const directory = await mkdtemp(join(tmpdir(), "terminal-"));
-  t.after(async () => {
-    await gateway.stop();
-    local.close();
-    await rm(directory, { recursive: true });
-  });
+  const localUrl = await serve(t, local);
+  const directory = emptyDirectory(t);
   const npx = `#!/bin/sh\nshift\nexec '${process.execPath}' '${commandLine}' "$@"\n`;
   await writeFile(join(directory, "npx"), npx);
   await chmod(join(directory, "npx"), 0o755);
@@ -104,7 +100,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
     ["http://127.0.0.1:4001", gateway.rpcUrl],
     ["http://127.0.0.1:4002", gateway.adminUrl],
     ["http://127.0.0.1:4010", gateway.sandboxUrl ?? ""],
-    ["http://127.0.0.1:3000", `http://127.0.0.1:${localPort}`],
+    ["http://127.0.0.1:3000", localUrl],
   ] as const;
   const callbackUrl = `${gateway.publicUrl}/callbacks/default/payments`;
   const { PUBLIC_ADDR, RPC_ADDR, ADMIN_ADDR, SANDBOX_ADDR } = freePorts;

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -9,6 +7,7 @@ import { build } from "esbuild";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { schemaOf } from "../rpc/openapi-document.ts";
 import { startTestGateway } from "../start.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 
 /** What the generator makes of openapi.json, as far as it is used here. */
 interface Client {
@@ -18,7 +17,7 @@ interface Client {
   >;
 }
 
-const folder = mkdtempSync(join(tmpdir(), "openapi-client-"));
+const folder = directory({ after });
 let gateway: Gateway;
 let client: Client;
 
@@ -38,10 +37,7 @@ before(async () => {
   client.OpenAPI.BASE = gateway.rpcUrl;
 });
 
-after(async () => {
-  await gateway?.stop();
-  rmSync(folder, { recursive: true });
-});
+after(() => gateway?.stop());
 
 const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 };
 const payment = {

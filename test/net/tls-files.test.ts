@@ -1,19 +1,11 @@
 import assert from "node:assert/strict";
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Tls } from "../../src/net/one-port.ts";
 import { openTlsFiles } from "../../src/net/tls-files.ts";
 import { noReport, reportTo } from "../../src/report.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
@@ -24,8 +16,7 @@ const intervalMs = 20;
 
 /** A secret as Kubernetes mounts it: the files are links through one link that is swapped. */
 function mount(t: TestContext, identity: Tls) {
-  const dir = mkdtempSync(join(tmpdir(), "tls-"));
-  t.after(() => rmSync(dir, { recursive: true }));
+  const dir = directory(t);
   let version = 0;
   const write = ({ cert, key, ca = "" }: Tls) => {
     const data = join(dir, `..${++version}`);
