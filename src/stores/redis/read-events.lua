@@ -51,7 +51,12 @@ if topic then
 else
   low, high = '(' .. id_of(low), excluded .. id_of(high)
   found = between(low, high, 'XRANGE', 'XREVRANGE', events, 'COUNT', limit)
-  for _, event in ipairs(found) do event[1] = place_of(event[1]) end
+  -- Only the newest one's place has to be made of its id: each event has that of the one before it.
+  local place
+  for at = 1, #found do
+    local event = found[is_newest and at or #found + 1 - at]
+    event[1], place = place or place_of(event[1]), event[2][2]
+  end
 end
 for _, event in ipairs(found) do
   -- A topic may keep places a little longer than the account keeps events.
