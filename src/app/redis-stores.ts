@@ -32,7 +32,7 @@ export async function redisStores(
   const { retentionMs } = ledgerOptions;
   const kernel = createRedisKernel({
     ...{ redis, prefix, minReplicas, retentionMs, ofRecords: expiringIndexes(ledgerOptions) },
-    onFeed({ account, state, error }) {
+    onFeed(account, state, error) {
       const record = { account, state, reason: reasonOf(error) };
       logChange(state === "back", record, feedMessages[state]);
     },

@@ -52,11 +52,7 @@ export interface RedisKernelOptions {
    */
   readonly minReplicas?: MinReplicas;
   /** The live delivery of an account's events changed its state. */
-  readonly onFeed?: (details: {
-    readonly account: string;
-    readonly state: FeedState;
-    readonly error?: unknown;
-  }) => void;
+  readonly onFeed?: (account: string, state: FeedState, error?: unknown) => void;
 }
 
 /** What all accounts of a process have together. */
@@ -218,7 +214,7 @@ export class RedisAccount implements AccountKernel {
       // The feed itself says what was delivered, so it reads no further than what may be shown.
       read: (after, limit) => this.page(undefined, after, limit, false, ""),
       settle: () => this.#settle(),
-      onState: (state, error) => this.#options.onFeed?.({ account: this.#name, state, error }),
+      onState: (state, error) => this.#options.onFeed?.(this.#name, state, error),
       ...{ wakeUps: this.#shared.wakeUps, channel: this.#keys.wakeUp, listener },
     });
     this.#feed = feed;

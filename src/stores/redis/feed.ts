@@ -42,8 +42,12 @@ const lookForStoreMs = 250;
  */
 export class RedisFeed {
   readonly #options: FeedOptions;
-  #place: Cursor = "";
-  /** The last stored event as of the latest read. It is after `#place` while it may not be shown. */
+  /**
+   * Everything up to here was delivered and is not delivered again; empty until the feed has its
+   * place, and once it has ended.
+   */
+  place: Cursor = "";
+  /** The last stored event as of the latest read. It is after `place` while it may not be shown. */
   #stored: Cursor = "";
   #woken = false;
   #ended = false;
@@ -52,14 +56,6 @@ export class RedisFeed {
 
   constructor(options: FeedOptions) {
     this.#options = options;
-  }
-
-  /**
-   * Everything up to here was delivered and is not delivered again; empty until the feed has its
-   * place, and once it has ended.
-   */
-  get place(): Cursor {
-    return this.#ended ? "" : this.#place;
   }
 
   /** Ends the feed with an error for its listener. */
@@ -72,6 +68,7 @@ export class RedisFeed {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.place = "";
     this.#resume();
     this.#options.wakeUps.unlisten(this.#options.channel);
   }
@@ -79,12 +76,13 @@ export class RedisFeed {
   /** Resolves once the feed has its place: everything appended later is delivered. */
   async start(): Promise<void> {
     try {
-      this.#place = (await this.#options.read(undefined, 0)).bounds.tail;
+      const { bounds } = await this.#options.read(undefined, 0);
+      if (this.#ended) return;
+      this.place = bounds.tail;
     } catch (error) {
       this.fail(error as Error);
       throw error;
     }
-    if (this.#ended) return;
     const wake = () => {
       this.#woken = true;
       this.#resume();
@@ -104,7 +102,7 @@ export class RedisFeed {
       if (this.#ended) return;
       const isPoll = !this.#woken;
       this.#woken = false;
-      const before = this.#place;
+      const before = this.place;
       try {
         await this.#catchUp();
         if (isAway) onState("back");
@@ -120,10 +118,10 @@ export class RedisFeed {
         isAway = true;
       }
       if (!isPoll || this.#ended) continue;
-      if (this.#place !== before && !this.#woken) wakeUps.renew(channel);
+      if (this.place !== before && !this.#woken) wakeUps.renew(channel);
       // An event of the previous poll still may not be shown: the gateway that stored it could not
       // get it confirmed, or is gone. Move the watermark on its behalf.
-      if (storedBefore > this.#place) settle().catch(() => {});
+      if (storedBefore > this.place) settle().catch(() => {});
       storedBefore = this.#stored;
     }
   }
@@ -142,10 +140,10 @@ export class RedisFeed {
   /** Reads to the end of the log. */
   async #catchUp(): Promise<void> {
     for (;;) {
-      const { rows, upTo, bounds, stored } = await this.#options.read(this.#place, pageSize);
+      const { rows, upTo, bounds, stored } = await this.#options.read(this.place, pageSize);
       if (this.#ended) return;
       for (const row of rows) this.#options.listener.row(row);
-      this.#place = upTo;
+      this.place = upTo;
       this.#stored = stored;
       if (upTo === bounds.tail) return;
     }

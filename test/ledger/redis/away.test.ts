@@ -31,7 +31,7 @@ describe("event log with Redis away", { skip: withoutRedis }, () => {
     return server;
   }
   async function join(server: RedisServer, states: FeedState[] = []): Promise<Replica> {
-    const onFeed = ({ state }: { state: FeedState }) => void states.push(state);
+    const onFeed = (_: string, state: FeedState) => void states.push(state);
     const joined = await replica(server.url, { onFeed });
     open.push(joined);
     return joined;
