@@ -32,10 +32,6 @@ mutation Pay {
     __typename
     ... on Payment {
       state
-      details {
-        amount
-        currency
-      }
     }
     ... on Error {
       message
@@ -49,14 +45,9 @@ mutation Pay {
 query LookItUp {
   payment(externalId: "my-first-order") {
     state
-    details {
-      amount
-      currency
-    }
     eventsConnection(first: 5, newestFirst: true) {
       edges {
         node {
-          receivedAt
           source
           state
         }
@@ -71,8 +62,6 @@ query LookItUp {
 # It goes on until you stop it.
 subscription Watch {
   paymentUpdated(externalId: "my-first-order") {
-    cursor
-    receivedAt
     state
     payment {
       operation

@@ -11,7 +11,7 @@ import type { Operation } from "./operation.ts";
 import { type Begun, beginOperation, settled } from "./operations.ts";
 import { type Answer, encode } from "./transport/answer.ts";
 import { beginStream, resultAsEvents } from "./transport/event-stream.ts";
-import { preflightHeaders, refuseForeignPage } from "./transport/headers.ts";
+import { refuseForeignPage } from "./transport/headers.ts";
 import { graphqlEvents } from "./transport/stream-format.ts";
 
 /**
@@ -59,8 +59,7 @@ export function createHttpPath(edge: Edge) {
     const isPage = !production && method === "GET" && headers.accept?.includes("text/html");
     if (isPage || method === "OPTIONS") {
       body.discard();
-      if (isPage) return pageAnswer();
-      return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
+      return isPage ? pageAnswer() : { status: 204, headers: {}, body: undefined };
     }
     const result = await settled(edge, { operation }, () => begin(request, body, operation));
     body.discard();

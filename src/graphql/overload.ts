@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { CallKind } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
-import { type FormatError, headOf, problemOf, problemType } from "./errors.ts";
+import { type FormatError, headOf } from "./errors.ts";
 import { graphqlType, jsonType } from "./transport/accept.ts";
 import type { Answer } from "./transport/answer.ts";
 import { eventStreamType, reconnectMs } from "./transport/stream-format.ts";
@@ -17,27 +17,19 @@ export function kindOf(request: IncomingMessage): CallKind {
 /** Answers requests that are refused because of overload: an error is encoded once in each form. */
 export function createRefusal(formatError: FormatError): (request: IncomingMessage) => Answer {
   const { status, headers } = headOf(overloaded());
-  const error = formatError(overloaded());
-  const body = JSON.stringify({ errors: [error] });
-  const problem = problemOf(error, status);
+  const body = JSON.stringify({ errors: [formatError(overloaded())] });
   return (request) => {
     if (isStream(request)) {
       // An EventSource gives up after any status but 200. This response makes it reconnect.
       const body = `retry: ${reconnectMs(undefined)}\n\n`;
       return { status: 200, headers: { "content-type": eventStreamType }, body };
     }
-    if (request.url?.startsWith(watchPath)) {
-      return { status, headers: { ...headers, "content-type": problemType }, body: problem };
-    }
     const type = request.headers.accept?.includes(graphqlType) ? graphqlType : jsonType;
     return { status, headers: { ...headers, "content-type": `${type}; charset=utf-8` }, body };
   };
 }
 
-/** Whether a request is for an event stream, as an EventSource sends it. */
+/** Whether a request is for an event stream, as an EventSource sends it, or for one of `/watch`. */
 function isStream({ method, url, headers: { accept = "" } }: IncomingMessage): boolean {
-  return method === "GET" && (accept.includes(eventStreamType) || !!url?.startsWith(watchPath));
+  return url?.startsWith("/watch/") || (method === "GET" && accept.includes(eventStreamType));
 }
-
-/** Prefix of the watches: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
-const watchPath = "/watch/";

@@ -70,8 +70,8 @@ export function createGraphqlServer(options: EdgeOptions) {
     answered: Answer,
     more?: Readonly<Record<string, string>>,
   ): Promise<void> {
-    const { origin } = request.headers;
-    const headers = { ...more, ...answerHeaders(origin, corsOrigins), ...answered.headers };
+    const usual = answerHeaders(request.headers, corsOrigins);
+    const headers = { ...more, ...usual, ...answered.headers };
     return sendAnswer({ ...answered, headers }, response, edge.heartbeats);
   }
 

@@ -6,12 +6,13 @@ import { rateLimitHeaderNames } from "../../ratelimit/headers.ts";
 
 /**
  * The headers of every response of this edge. With those of CORS the pages of listed origins may
- * read it.
+ * read it, and send the headers for which a preflight asks: their credentials. Cookies are never read.
  */
 export function answerHeaders(
-  origin: string | undefined,
+  given: IncomingHttpHeaders,
   corsOrigins: readonly string[],
 ): Record<string, string> {
+  const { origin, "access-control-request-headers": asked } = given;
   const headers: Record<string, string> = {
     // A browser must not cache a response, guess its type, frame it, or send its URL to other
     // sites, since that may hold a watch token.
@@ -24,26 +25,15 @@ export function answerHeaders(
   if (origin === undefined || !isListed(origin, corsOrigins)) return headers;
   headers["access-control-allow-origin"] = origin;
   headers["access-control-allow-methods"] = "GET, POST";
+  const isPreflight = given["access-control-request-method"] !== undefined;
+  if (asked && isPreflight) headers["access-control-allow-headers"] = asked;
   headers["access-control-expose-headers"] = exposedHeaders;
   headers["access-control-max-age"] = "600";
   return headers;
 }
 
-const exposedHeaders = [
-  ...[...rateLimitHeaderNames, replayedHeader, "retry-after", "x-request-id"],
-].join(", ");
-
-/**
- * What a preflight's answer has beside the headers of every answer. The page sends credentials in
- * headers that it sets; cookies are never read.
- */
-export function preflightHeaders(
-  { origin, "access-control-request-headers": asked }: IncomingHttpHeaders,
-  corsOrigins: readonly string[],
-): Record<string, string> {
-  if (!asked || origin === undefined || !isListed(origin, corsOrigins)) return {};
-  return { "access-control-allow-headers": asked };
-}
+const exposed = [...rateLimitHeaderNames, replayedHeader, "retry-after", "x-request-id"];
+const exposedHeaders = exposed.join(", ");
 
 /** @throws GatewayError PERMISSION_DENIED for what a page of another origin made a browser send */
 export function refuseForeignPage(headers: IncomingHttpHeaders, listed: readonly string[]): void {

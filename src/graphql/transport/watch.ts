@@ -17,7 +17,7 @@ import type { Delivery } from "../live.ts";
 import type { Operation } from "../operation.ts";
 import type { Answer } from "./answer.ts";
 import { beginStream, streamHeaders } from "./event-stream.ts";
-import { preflightHeaders, refuseForeignPage } from "./headers.ts";
+import { refuseForeignPage } from "./headers.ts";
 import { plainEvents } from "./stream-format.ts";
 
 /** The payment or payout that an address below `/watch` names. */
@@ -51,7 +51,7 @@ export function createWatchPath({ core, corsOrigins, log }: Edge) {
   ): Promise<Answer> => {
     const { method, url = "/", headers } = request;
     if (watched && method === "OPTIONS" && headers["access-control-request-method"]) {
-      return { status: 204, headers: preflightHeaders(headers, corsOrigins), body: undefined };
+      return { status: 204, headers: {}, body: undefined };
     }
     operation.begin();
     try {
