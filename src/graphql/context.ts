@@ -3,7 +3,7 @@ import { type Call, type Core, methods } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { KindName } from "../model/kinds.ts";
 import { Live } from "./live.ts";
-import { Loaders, typeNames } from "./loaders.ts";
+import { Loaders, names } from "./loaders.ts";
 import type { Operation } from "./operation.ts";
 
 /** What the resolvers of one GraphQL operation share. */
@@ -64,7 +64,7 @@ export function createWatch(
 ): Live {
   return createLive(context, after, (call, after) => {
     const start = after === "earliest" ? { fromStart: true } : { afterCursor: after };
-    const name = `watch${typeNames[kind]}` as const;
+    const name = names[kind].watch;
     const request = create(methods[name].input, { externalId, untilFinal, ...start });
     return context.core[name](request as never, call);
   });

@@ -37,8 +37,11 @@ type ListRequest = MessageInitShape<
   typeof ListPaymentsRequestSchema | typeof ListPayoutsRequestSchema
 >;
 
-/** In the names of types and of methods. */
-export const typeNames = { payment: "Payment", payout: "Payout" } as const;
+/** What is called after payments and payouts: their types, and methods of the contract. */
+export const names = {
+  payment: { type: "Payment", get: "getPayment", list: "listPayments", watch: "watchPayment" },
+  payout: { type: "Payout", get: "getPayout", list: "listPayouts", watch: "watchPayout" },
+} as const;
 
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
@@ -86,7 +89,7 @@ export class Loaders {
   /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
   known(kind: KindName, externalId: string): Promise<Payment | Payout> {
     return this.#read(kind, [externalId], async () => {
-      const name = `get${typeNames[kind]}` as const;
+      const name = names[kind].get;
       const request = create(methods[name].input, { externalId });
       return this.#noted(externalId, await this.#core[name](request as never, this.#call));
     });
@@ -94,7 +97,7 @@ export class Loaders {
 
   /** One page, each as `known` returns it; a payout without asking the service. */
   list(kind: KindName, asked: ListRequest): Promise<Listing<Payment | Payout>> {
-    const name = `list${typeNames[kind]}s` as const;
+    const name = names[kind].list;
     const request = create(methods[name].input, asked);
     return this.#read(name, [toJsonString(methods[name].input, request)], async () => {
       const { edges, ...page } = await this.#core[name](request as never, this.#call);

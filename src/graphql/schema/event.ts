@@ -15,7 +15,7 @@ import { PayoutSchema } from "../../gen/payments/v1/payout_pb.ts";
 import { type KindName, kindOf, kinds } from "../../model/kinds.ts";
 import { createLive } from "../context.ts";
 import { received } from "../live.ts";
-import { typeNames } from "../loaders.ts";
+import { names } from "../loaders.ts";
 import { builder } from "./builder.ts";
 import { describe, enumRef, knownValue, messageFields, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
@@ -25,10 +25,10 @@ import { mutation } from "./mutation.ts";
  * a normalized cache would otherwise store it as the payment, and an old event would overwrite that.
  */
 const snapshotOptions = (kind: KindName) => ({
-  name: `${typeNames[kind]}Snapshot`,
+  name: `${names[kind].type}Snapshot`,
   description:
     `A ${kind} as one event told it: what the payments service said at that moment. The event has ` +
-    `the \`state\` after it; what holds now is a \`${typeNames[kind]}\`.`,
+    `the \`state\` after it; what holds now is a \`${names[kind].type}\`.`,
   always: ["externalId"] as const,
 });
 const snapshots = {
@@ -36,9 +36,11 @@ const snapshots = {
   payout: messageType(PayoutSchema, snapshotOptions("payout")),
 };
 
+const eventNames = { payment: "PaymentEvent", payout: "PayoutEvent" } as const;
+
 const Event = builder.interfaceRef<EventMessage>("Event").implement({
   description: describe(EventSchema),
-  resolveType: ({ kind }) => `${typeNames[kinds[kindOf(kind)].name]}Event`,
+  resolveType: ({ kind }) => eventNames[kinds[kindOf(kind)].name],
   fields: (t) =>
     messageFields(t, EventSchema, {
       always: ["kind", "source", "receivedAt"],
@@ -54,7 +56,7 @@ function eventType(
   isPaid: string,
 ) {
   const states = EventSchema.field[state].enum as DescEnum;
-  return builder.objectRef<EventMessage>(`${typeNames[kind]}Event`).implement({
+  return builder.objectRef<EventMessage>(eventNames[kind]).implement({
     description: `Something became known of a ${kind}.`,
     interfaces: [Event],
     fields: (t) => ({

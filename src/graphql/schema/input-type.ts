@@ -120,14 +120,9 @@ function scalarOf(field: DescField): string {
 function formatName(rules: StringRules): string {
   if (hasExtension(rules, decimal) && getExtension(rules, decimal)) return "Decimal";
   if (hasExtension(rules, http_url) || hasExtension(rules, link)) return "URL";
-  switch (rules.wellKnown.case) {
-    case "uuid":
-      return "UUID";
-    case "email":
-      return "EmailAddress";
-    case "ipv4":
-      return "IPv4";
-    default:
-      return "String";
-  }
+  return formats[rules.wellKnown.case ?? ""] ?? "String";
 }
+
+const formats: Readonly<Partial<Record<string, string>>> = {
+  ...{ uuid: "UUID", email: "EmailAddress", ipv4: "IPv4" },
+};

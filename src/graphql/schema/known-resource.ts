@@ -5,7 +5,7 @@ import type { Payout, PayoutSchema } from "../../gen/payments/v1/payout_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
 import { createWatch } from "../context.ts";
 import { received } from "../live.ts";
-import { externalIdOf, notesOf, orNull, typeNames } from "../loaders.ts";
+import { externalIdOf, names, notesOf, orNull } from "../loaders.ts";
 import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
@@ -29,7 +29,7 @@ export function knownResource<Desc extends typeof PaymentSchema | typeof PayoutS
   addFields(kind, node, desc.field.externalId, event);
   builder.queryField(kind, (t) =>
     t.field({
-      description: describe(methods[`get${typeNames[kind]}`]),
+      description: describe(methods[names[kind].get]),
       extensions: { cost } satisfies CostExtensions,
       type: node,
       args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
@@ -43,7 +43,7 @@ export function knownResource<Desc extends typeof PaymentSchema | typeof PayoutS
 
 function addList(kind: KindName, node: ObjectType<Payment | Payout>): void {
   const { name } = node;
-  const list = methods[`list${typeNames[kind]}s`];
+  const list = methods[names[kind].list];
   const { field } = list.input;
   const all = `the ${kind}s that the gateway knows`;
   const { Connection, Edge } = connectionType(node, all, `A ${kind}`);
@@ -84,7 +84,7 @@ function addFields(
   externalId: DescField,
   event: typeof PaymentEvent,
 ): void {
-  const { field } = methods[`get${typeNames[kind]}`].output;
+  const { field } = methods[names[kind].get].output;
   const states = field.state.enum as DescEnum;
   const all = `the events of a ${kind}`;
   const { Connection } = connectionType(event, all, `An event of the ${kind}`);
@@ -129,7 +129,7 @@ function addFields(
 }
 
 function addWatch(kind: KindName, type: typeof PaymentEvent): void {
-  const watch = methods[`watch${typeNames[kind]}`];
+  const watch = methods[names[kind].watch];
   const { field } = watch.input;
   builder.subscriptionField(`${kind}Updated`, (t) =>
     t.field({
