@@ -171,25 +171,26 @@ interface FieldPlan {
   readonly complete: Complete;
 }
 
-/** Finds the fields that selections ask of objects of a type, in the order of the result. */
-type FieldsOf = (selections: readonly SelectionSetNode[], type: GraphQLObjectType) => FieldPlan[];
-
-/** @param values those on which directives depend */
+/**
+ * Returns a function that finds the fields that selections ask of objects of a type, in the order of
+ * the result.
+ * @param values those on which directives depend
+ */
 function compiler(
   schema: GraphQLSchema,
   document: DocumentNode,
   values: VariableValues,
   onFields: (count: number) => void,
-): FieldsOf {
+) {
   const fragments = fragmentsOf(document);
 
-  const fieldsOf: FieldsOf = (selections, type) => {
+  function fieldsOf(selections: readonly SelectionSetNode[], type: GraphQLObjectType): FieldPlan[] {
     const isAsked = (one: SelectionNode, condition?: NamedTypeNode) =>
       isIncluded(one) && applies(condition, type);
     const grouped = collectFields(fragments, selections, isAsked);
     onFields(grouped.size);
-    return [...grouped].flatMap(([key, nodes]) => fieldOf(key, nodes, type) ?? []);
-  };
+    return [...grouped].map(([key, nodes]) => fieldOf(key, nodes, type));
+  }
 
   /** @throws GraphQLError if a directive depends on a variable that is null */
   function isIncluded(selection: SelectionNode): boolean {
@@ -205,14 +206,10 @@ function compiler(
     return isAbstractType(wanted) && schema.isSubType(wanted, type);
   }
 
-  function fieldOf(
-    key: string,
-    nodes: FieldNode[],
-    parentType: GraphQLObjectType,
-  ): FieldPlan | undefined {
-    const fieldName = nodes[0]?.name.value ?? "";
-    const field = schema.getField(parentType, fieldName);
-    if (!field) return undefined;
+  function fieldOf(key: string, nodes: FieldNode[], parentType: GraphQLObjectType): FieldPlan {
+    const fieldName = nodes[0]!.name.value;
+    // The document is valid.
+    const field = schema.getField(parentType, fieldName)!;
     const { type: returnType } = field;
     const known = { fieldName, fieldNodes: nodes, returnType, parentType, schema };
     const info = known as unknown as GraphQLResolveInfo;

@@ -14,8 +14,6 @@ export const limits = {
   tokens: 2_000,
   /** Aliases in a whole document. A page that shows a list of payments needs one for each. */
   aliases: 50,
-  /** Fragments in a document: each is compared with each. */
-  fragments: 100,
   /** Times that one selection may name the same field: each is compared with each. */
   repeats: 10,
   /** Aliases within introspection, where each may repeat the whole schema. */

@@ -50,12 +50,6 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
       if ([field, ...ancestors].some(isIntrospection)) introspectionAliases += 1;
     },
   });
-  if (
-    document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION).length >
-    limits.fragments
-  ) {
-    throw tooComplex(`has more than ${limits.fragments} fragments`);
-  }
   if (aliases > limits.aliases) throw tooComplex(`has more than ${limits.aliases} aliases`);
   if (introspectionAliases > limits.introspectionAliases) {
     throw tooComplex(`has more than ${limits.introspectionAliases} aliases in introspection`);

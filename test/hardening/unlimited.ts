@@ -11,6 +11,6 @@ Object.assign(intakeLimits, {
   ...{ values: most, answerValues: most, answerBytes: most, depth: most, numberChars: most },
   ...{ ratio: most, smallBytes: 0 },
 });
-Object.assign(limits, { fragments: most, repeats: most });
+Object.assign(limits, { repeats: most });
 Object.assign(socketLimits, { initBytes: limits.messageBytes, atOnceBytes: most });
 await import("../../src/cli.ts");

@@ -27,14 +27,15 @@ const entities: ReadonlyMap<unknown, KindName> = new Map(
 );
 const entityNames = [...entities.keys()] as readonly string[];
 
-const accountField = (name: string) => `extend type ${name} {
-  "The merchant account that it belongs to: with several accounts a part of its key in a supergraph."
-  merchantAccount: String!
-}`;
-
 /** The schema of other callers, and the fields of the keys. */
 function keyed(): GraphQLSchema {
-  return extendSchema(schema, parse(entityNames.map(accountField).join("\n")));
+  const keys = entityNames.map(
+    (name) => `extend type ${name} {
+    "The merchant account that it belongs to: with several accounts a part of its key in a supergraph."
+    merchantAccount: String!
+  }`,
+  );
+  return extendSchema(schema, parse(keys.join("\n")));
 }
 
 const queries = `
