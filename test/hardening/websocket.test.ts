@@ -46,7 +46,9 @@ function refusedUpgrade(t: TestContext, { wsUrl }: Served, path = "/elsewhere"):
   const { hostname, port } = new URL(wsUrl);
   const client = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
   t.after(() => client.destroy());
-  const headers = ["connection: upgrade", "upgrade: websocket", `host: ${hostname}`];
+  const key = `sec-websocket-key: ${"x".repeat(22)}==`;
+  const asked = ["connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13", key];
+  const headers = [...asked, `host: ${hostname}`];
   client.on("error", () => {}).write(`GET ${path} HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`);
   return client;
 }

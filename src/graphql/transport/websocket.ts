@@ -1,4 +1,4 @@
-import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
@@ -40,26 +40,13 @@ export function serveWebSockets(
     // How long clients may take to answer the close of their socket. The types lack it.
     ...{ closeTimeout: 1_000 },
     handleProtocols,
+    verifyClient({ req }, answer) {
+      const status = refusal(req);
+      answer(status === undefined, status);
+    },
   });
   const drain = new Drain();
   let isDraining = false;
-
-  function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const status = refusal(request);
-    if (status !== undefined) {
-      const line = `HTTP/1.1 ${status} ${STATUS_CODES[status]}`;
-      const answer = `${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
-      // Node has left the socket alone: an error that nobody hears would end the process, and a
-      // client that does not close its side would keep the connection.
-      socket.on("error", () => {}).end(answer, () => socket.destroy());
-      return;
-    }
-    intake.readTurns.remove(socket);
-    sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      keepAlive(webSocket, onCut, heartbeats);
-      serve(webSocket, socket, request);
-    });
-  }
 
   /** The status with which an upgrade is refused; undefined if it is not. */
   function refusal(request: IncomingMessage): number | undefined {
@@ -82,6 +69,7 @@ export function serveWebSockets(
         socket.terminate();
       },
     });
+    keepAlive(socket, onCut, heartbeats);
     limitSocket(socket, stream, onCut);
     const session = openSession({
       ...{ socket, stream, request, onCaller: arriving.takeLarge },
@@ -103,7 +91,10 @@ export function serveWebSockets(
     socket.once("close", () => watched.leave());
   }
 
-  server.on("upgrade", onUpgrade);
+  server.on("upgrade", (request, stream, head) => {
+    intake.readTurns.remove(stream);
+    sockets.handleUpgrade(request, stream, head, (socket) => serve(socket, stream, request));
+  });
   return async ({ spreadMs, timeoutMs }) => {
     // Upgrades are still answered: Node would leave one on an open connection to nobody.
     isDraining = true;
