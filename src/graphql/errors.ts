@@ -123,15 +123,6 @@ export function createErrorFormatter(
  */
 export type FormatError = (error: unknown, acceptLanguage?: string | null) => GraphQLError;
 
-/** The errors of a result for what was thrown. Those in an AggregateError are formatted already. */
-export function errorsOf(
-  thrown: unknown,
-  formatError: FormatError,
-  acceptLanguage?: string | null,
-): readonly GraphQLError[] {
-  return thrown instanceof AggregateError ? thrown.errors : [formatError(thrown, acceptLanguage)];
-}
-
 /** The `extensions.code` that a client sees for an error, whether it is masked yet or not. */
 export function codeOf(error: unknown): string {
   const cause = originOf(error);

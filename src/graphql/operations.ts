@@ -2,7 +2,7 @@ import { type ExecutionResult, type GraphQLError, OperationTypeNode } from "grap
 import { overloaded } from "../net/overloaded.ts";
 import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
-import { codeOf, errorsOf } from "./errors.ts";
+import { codeOf } from "./errors.ts";
 import type { Params } from "./http-params.ts";
 import { type Delivery, Live } from "./live.ts";
 import type { Operation } from "./operation.ts";
@@ -29,7 +29,9 @@ export async function settled<Result extends Begun | undefined>(
   try {
     result = await begin();
   } catch (error) {
-    result = { errors: errorsOf(error, formatError, of.operation?.request.acceptLanguage) };
+    const formatted = () => [formatError(error, of.operation?.request.acceptLanguage)];
+    // Those in an AggregateError are formatted already.
+    result = { errors: error instanceof AggregateError ? error.errors : formatted() };
   }
   if (of.operation && result) recordError(of.operation, result);
   return result;

@@ -1,20 +1,20 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { GatewayError } from "../errors.ts";
-import type { Slot } from "../net/admission.ts";
+import type { CallKind, Slot } from "../net/admission.ts";
+import { overloaded } from "../net/overloaded.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { startHttpSpan } from "../telemetry/tracing/http-span.ts";
 import type { Span } from "../telemetry/tracing/tracing.ts";
-import { credentialsOf } from "./credentials.ts";
 import { createEdge, type EdgeOptions } from "./edge.ts";
+import { type FormatError, headOf } from "./errors.ts";
 import { createHttpPath } from "./http-path.ts";
 import { Operation, type OperationRequest } from "./operation.ts";
-import { createRefusal, kindOf } from "./overload.ts";
-import { acceptedOf } from "./transport/accept.ts";
+import { acceptedOf, graphqlType, jsonType } from "./transport/accept.ts";
 import { type Answer, sendAnswer } from "./transport/answer.ts";
-import { answerHeaders } from "./transport/headers.ts";
-import { multipartResults } from "./transport/stream-format.ts";
+import { answerHeaders, credentialsOf } from "./transport/headers.ts";
+import { eventStreamType, multipartResults, reconnectMs } from "./transport/stream-format.ts";
 import { createWatchPath, watchedBy } from "./transport/watch.ts";
 import { serveWebSockets } from "./transport/websocket.ts";
 
@@ -135,4 +135,32 @@ interface Exchange extends Pick<OperationRequest, "watch"> {
   readonly response: ServerResponse;
   readonly route: string | undefined;
   readonly respond: (operation: Operation) => Promise<Answer>;
+}
+
+/** How the limits treat a request, before its body is read. */
+function kindOf(request: IncomingMessage): CallKind {
+  // A preflight costs nothing, and a page needs it to read the refusal.
+  if (request.method === "OPTIONS") return "exempt";
+  if (isStream(request)) return "watch";
+  return request.method === "GET" ? "other" : "unknown";
+}
+
+/** Answers requests that are refused because of overload: an error is encoded once in each form. */
+function createRefusal(formatError: FormatError): (request: IncomingMessage) => Answer {
+  const { status, headers } = headOf(overloaded());
+  const body = JSON.stringify({ errors: [formatError(overloaded())] });
+  return (request) => {
+    if (isStream(request)) {
+      // An EventSource gives up after any status but 200. This response makes it reconnect.
+      const body = `retry: ${reconnectMs(undefined)}\n\n`;
+      return { status: 200, headers: { "content-type": eventStreamType }, body };
+    }
+    const type = request.headers.accept?.includes(graphqlType) ? graphqlType : jsonType;
+    return { status, headers: { ...headers, "content-type": `${type}; charset=utf-8` }, body };
+  };
+}
+
+/** Whether a request is for an event stream, as an EventSource sends it, or for one of `/watch`. */
+function isStream({ method, url, headers: { accept = "" } }: IncomingMessage): boolean {
+  return url?.startsWith("/watch/") || (method === "GET" && accept.includes(eventStreamType));
 }

@@ -2,10 +2,7 @@ import SchemaBuilder from "@pothos/core";
 import type { Context } from "../context.ts";
 
 /** A scalar that is a string both ways; its format is checked with the rest of a request. */
-interface TextScalar {
-  Input: string;
-  Output: string;
-}
+type TextScalar = { Input: string; Output: string };
 
 /** The one schema builder: each type's file adds to it, and `schema.ts` builds what they added. */
 export const builder = new SchemaBuilder<{

@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Credentials } from "../../auth/identify.ts";
 import { replayedHeader } from "../../core/idempotency.ts";
 import { GatewayError } from "../../errors.ts";
 import { isCrossOrigin, isListed, refusedOrigin } from "../../net/browser-origin.ts";
@@ -39,4 +40,14 @@ const exposedHeaders = exposed.join(", ");
 export function refuseForeignPage(headers: IncomingHttpHeaders, listed: readonly string[]): void {
   if (!isCrossOrigin(headers, listed)) return;
   throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
+}
+
+/** The credentials of an HTTP request: its headers and `?watch_token=`. */
+export function credentialsOf({ headers, url }: IncomingMessage): Credentials {
+  return {
+    header: (name) => headers[name]?.toString(),
+    watchToken: url?.includes("?")
+      ? (URL.parse(url, "http://localhost")?.searchParams.get("watch_token") ?? undefined)
+      : undefined,
+  };
 }

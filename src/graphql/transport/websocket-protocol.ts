@@ -18,12 +18,12 @@ import type { Slot } from "../../net/admission.ts";
 import { turnOf } from "../../net/overloaded.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { startHttpSpan } from "../../telemetry/tracing/http-span.ts";
-import { credentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { limits } from "../limits.ts";
 import type { Live } from "../live.ts";
 import { Operation } from "../operation.ts";
 import { beginOperation, settled } from "../operations.ts";
+import { credentialsOf } from "./headers.ts";
 
 /** A socket, and what its operations share. */
 export interface Connection {
