@@ -81,10 +81,13 @@ export class QueuedBucket {
     this.#options = options;
     this.#alarm = new Alarm(options.clock, () => this.#wake());
     const soon = () => this.#alarm.soon();
-    const onJoin = (now: number) => (this.#own ? soon() : this.#shared?.askBy(now));
+    const onJoin = (now: number) => {
+      if (!this.#own) this.#shared?.askBy(now);
+      soon();
+    };
     this.#queue = new WaitQueue({ ...options, turnAt: this.#turnAt, onJoin });
     if ("client" in options) {
-      this.#shared = new SharedBudget({ ...options, onDue: soon });
+      this.#shared = new SharedBudget(options);
       this.#source = this.#shared;
       soon();
     } else {

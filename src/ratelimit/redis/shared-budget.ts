@@ -14,8 +14,6 @@ export interface SharedBudgetOptions extends Pick<TokenBucketOptions, "initialLi
   /** Unique among all processes that use the account at the same time. */
   readonly replicaId: string;
   readonly clock: Clock;
-  /** Called when the next request is due earlier than before. */
-  readonly onDue: () => void;
 }
 
 /** How many tokens each caller wants, or gets. */
@@ -115,9 +113,7 @@ export class SharedBudget {
 
   /** Asks at this time at the latest. */
   askBy(at: number): void {
-    if (at >= this.#askAt) return;
-    this.#askAt = at;
-    this.#options.onDue();
+    this.#askAt = Math.min(at, this.#askAt);
   }
 
   /** Estimates when a call gets its token if `ahead` tokens go to others of this replica first. */
