@@ -27,7 +27,6 @@ export class Alarm {
   #at = Infinity;
   #cancel: (() => void) | undefined;
   #ringsSoon = false;
-  #stopped = false;
 
   constructor(clock: Clock, ring: () => void) {
     this.#clock = clock;
@@ -38,13 +37,11 @@ export class Alarm {
   soon(): void {
     if (this.#ringsSoon) return;
     this.#ringsSoon = true;
-    queueMicrotask(this.#ringNow);
+    queueMicrotask(() => {
+      this.#ringsSoon = false;
+      this.#ring();
+    });
   }
-
-  readonly #ringNow = () => {
-    this.#ringsSoon = false;
-    if (!this.#stopped) this.#ring();
-  };
 
   /** Sets the one time, on the monotonic clock, at which the alarm rings once; Infinity: never. */
   set(at: number, now: number): void {
@@ -57,10 +54,5 @@ export class Alarm {
       this.#at = Infinity;
       this.#ring();
     });
-  }
-
-  stop(): void {
-    this.set(Infinity, 0);
-    this.#stopped = true;
   }
 }

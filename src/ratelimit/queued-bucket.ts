@@ -158,11 +158,12 @@ export class QueuedBucket {
   /** Fails all waiting calls with UNAVAILABLE, and stops the timer. */
   close(): void {
     this.#queue.close();
-    this.#alarm.stop();
+    this.#alarm.set(Infinity, 0);
   }
 
   /** Does all that is due, and sets the alarm for the rest. */
   #wake(): void {
+    if (this.#queue.closed) return;
     const now = this.#options.clock.now();
     const own = this.#own;
     const shared = this.#shared;

@@ -141,26 +141,6 @@ interface AskingHeaders {
   readonly parseTimeout: typeof parseConnectTimeout;
 }
 
-const connectHeaders: AskingHeaders = {
-  encoding: "content-encoding",
-  accept: "accept-encoding",
-  timeout: "connect-timeout-ms",
-  parseTimeout: parseConnectTimeout,
-};
-
-const connectStreamHeaders: AskingHeaders = {
-  ...connectHeaders,
-  encoding: "connect-content-encoding",
-  accept: "connect-accept-encoding",
-};
-
-const grpcHeaders: AskingHeaders = {
-  encoding: "grpc-encoding",
-  accept: "grpc-accept-encoding",
-  timeout: "grpc-timeout",
-  parseTimeout: parseGrpcTimeout,
-};
-
 /** Smaller messages are sent uncompressed, as by Connect. */
 const compressMinBytes = 1024;
 
@@ -247,13 +227,17 @@ function withLength(status: number, headers: Headers, body: Uint8Array | string)
 }
 
 function connect(codec: "json" | "proto", isStream = false): Protocol {
-  const contentType = `application/${isStream ? "connect+" : ""}${codec}`;
+  const prefix = isStream ? "connect-" : "";
   return {
-    ...{ name: "connect", isJson: codec === "json", contentType, hasTrailers: false },
-    ...(isStream
-      ? { asking: connectStreamHeaders, extraBytes: envelopeBytes, endFlag: endStreamFlag }
-      : { asking: connectHeaders, extraBytes: 0 }),
-    end: connectEnd,
+    ...{ name: "connect", isJson: codec === "json", hasTrailers: false, end: connectEnd },
+    contentType: `application/${isStream ? "connect+" : ""}${codec}`,
+    ...(isStream ? { extraBytes: envelopeBytes, endFlag: endStreamFlag } : { extraBytes: 0 }),
+    asking: {
+      encoding: `${prefix}content-encoding`,
+      accept: `${prefix}accept-encoding`,
+      timeout: "connect-timeout-ms",
+      parseTimeout: parseConnectTimeout,
+    },
   };
 }
 
@@ -269,7 +253,13 @@ function grpc(name: "grpc" | "grpc-web", codec: "json" | "proto"): Protocol {
   const hasTrailers = name === "grpc";
   return {
     ...{ name, isJson: codec === "json", contentType: `application/${name}+${codec}` },
-    ...{ hasTrailers, asking: grpcHeaders, extraBytes: envelopeBytes },
+    ...{ hasTrailers, extraBytes: envelopeBytes },
+    asking: {
+      encoding: "grpc-encoding",
+      accept: "grpc-accept-encoding",
+      timeout: "grpc-timeout",
+      parseTimeout: parseGrpcTimeout,
+    },
     ...(!hasTrailers && { endFlag: trailerFlag }),
     end(error) {
       const trailers = error ? trailersOf(error) : succeeded;

@@ -1,5 +1,6 @@
 import openapi from "../../openapi.json" with { type: "json" };
 import { oncePer } from "../collections/once-per.ts";
+import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import { overloaded } from "../net/overloaded.ts";
 import {
@@ -103,20 +104,15 @@ export function createRequestListener(
  * function counts one until its request is over; it returns false if that would be too many.
  */
 function limitOpenStreams(maxConnections: number = 10_000): (head: RequestHead) => boolean {
-  const ofConnection = oncePer((_: object) => ({ open: 0 }));
+  const ofConnection = oncePer((_: object) => new UnderWay<true>());
   // Each keeps its connection from counting as idle: they may hold but a share of the connections.
   const most = Math.min(1_000, Math.max(1, Math.floor(maxConnections / 10)));
-  let all = 0;
+  const all = new UnderWay<true>();
 
   return ({ connection, onClose }) => {
     const own = ofConnection(connection);
-    if (own.open >= openStreamsPerConnection || all >= most) return false;
-    own.open += 1;
-    all += 1;
-    onClose(() => {
-      own.open -= 1;
-      all -= 1;
-    });
+    if (own.size >= openStreamsPerConnection || all.size >= most) return false;
+    for (const member of [own.add(true), all.add(true)]) onClose(() => member.leave());
     return true;
   };
 }
