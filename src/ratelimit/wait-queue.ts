@@ -67,7 +67,8 @@ export class WaitQueue {
     const key = keyOf(caller);
     const own = turns.callsOf(key)?.size ?? 0;
     const waitMs = this.#waitMs(priority, key, own, now);
-    if (waitMs > Math.min(maxWaitMs, deadlineAt - now)) throw exhaustedError(waitMs);
+    const deadlineMs = deadlineAt - now;
+    if (waitMs > Math.min(maxWaitMs, deadlineMs)) throw exhaustedError(waitMs);
     // A read behind others of its caller changes nothing: it is served, and asked for, after them.
     if (priority === "money" || own === 0) onJoin(now);
     return new Promise((resolve, reject) => {
@@ -77,12 +78,10 @@ export class WaitQueue {
         signal.removeEventListener("abort", onAbort);
       };
       const onAbort = () => waiter.fail(errorOfAbort(signal));
-      const onTooLate = () => {
-        const late = clock.now();
-        const isPast = deadlineAt <= late;
-        waiter.fail(
-          isPast ? deadlineError() : exhaustedError(this.#waitMs(priority, key, 0, late)),
-        );
+      const endsMs = Math.min(deadlineMs, maxWaitMs + slackMs);
+      const onEnd = () => {
+        if (endsMs === deadlineMs) waiter.fail(deadlineError());
+        else waiter.fail(exhaustedError(this.#waitMs(priority, key, 0, clock.now())));
       };
       const waiter: Waiter = {
         ...{ priority, deadlineAt },
@@ -97,7 +96,7 @@ export class WaitQueue {
       };
       turns.add(key, waiter);
       signal.addEventListener("abort", onAbort);
-      const stopTimer = clock.after(Math.min(deadlineAt - now, maxWaitMs + slackMs), onTooLate);
+      const stopTimer = clock.after(endsMs, onEnd);
     });
   }
 

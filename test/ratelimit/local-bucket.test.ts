@@ -40,6 +40,23 @@ describe("the local bucket", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("ends a call at its deadline, also by a timer that is a little early", async () => {
+    const time = new VirtualClock();
+    const clock = {
+      now: () => time.now(),
+      epoch: () => time.epoch(),
+      after: (ms: number, run: () => void) => time.after(ms - 0.5, run),
+    };
+    const bucket = new QueuedBucket({ initialLimit: 1, reserve: 0, maxWaitMs: 20_000, clock });
+    await take(bucket);
+    const late = take(bucket, { deadlineMs: 1_100 });
+    void take(bucket, { priority: "money" });
+    const refused = assert.rejects(late, { code: "DEADLINE_EXCEEDED" });
+    await time.run(1_100);
+    await refused;
+    bucket.close();
+  });
+
   it("keeps its rate when timers are late", async () => {
     const time = new VirtualClock();
     const clock = {
