@@ -235,8 +235,8 @@ if rejected then reject(rejected) end
 -- Waiting calls are served in turns (round robin) at three levels: groups take turns (each service,
 -- and all customers together), within a group its callers, and within a caller the replicas where its
 -- calls wait. Each of these is a node. The next turn goes to the node with the lowest ticket, which
--- then takes a new one and comes last, as does a node that joins. A node that leaves is forgotten, so
--- that turns cannot be saved up. A turn is one token, or at high rates as many as come back in
+-- then takes a new one and comes last, as does a node that joins. A node that leaves is forgotten by
+-- the next request, so that turns cannot be saved up. A turn is one token, or at high rates as many as come back in
 -- MIN_PAUSE_MS.
 --
 -- An example, with turns of one token. The services A (3 calls) and B (1 call) wait, then the
@@ -269,11 +269,10 @@ local function lineOf(name)
       local nodes = node.nodes
       node = nodes[key]
       if not node then
-        node = { waits = 0, left = 0, nodes = {}, ticket = tickets[level] or newTicket() }
+        node = { left = 0, nodes = {}, ticket = tickets[level] or newTicket() }
         node.next = node.ticket
         nodes[key] = node
       end
-      node.waits = node.waits + calls
       node.left = node.left + calls
     end
     return node
@@ -325,7 +324,7 @@ local function passOut(line, free)
     local ticket = newTicket()
     for _, one in ipairs({ group, node, leaf }) do
       one.left, one.next = one.left - tokens, ticket
-      if caller then one.waits, one.ticket = one.waits - tokens, ticket end
+      if caller then one.ticket = ticket end
     end
     passed = passed + tokens
     if caller then
@@ -398,18 +397,16 @@ end
 
 -- The end ----------------------------------------------------------------------------------------
 
--- Keeps the places of this replica's callers, and the tickets of all waiting callers and groups.
+-- Keeps the places of this replica's callers, and the tickets of all callers and groups that waited.
 own.callers, own.due, state.turns = {}, againMs and now + againMs, {}
 for _, line in ipairs({ money, read }) do
   local places, tickets = {}, {}
   for caller, leaf in pairs(line.own) do
-    if leaf.waits > 0 then places[caller] = { leaf.waits, leaf.ticket } end
+    if leaf.left > 0 then places[caller] = { leaf.left, leaf.ticket } end
   end
   for key, group in pairs(line.nodes) do
-    if group.waits > 0 then tickets[key] = group.ticket end
-    for caller, node in pairs(group.nodes) do
-      if node.waits > 0 then tickets[caller] = node.ticket end
-    end
+    tickets[key] = group.ticket
+    for caller, node in pairs(group.nodes) do tickets[caller] = node.ticket end
   end
   own.callers[line.name], state.turns[line.name] = places, tickets
 end
