@@ -236,8 +236,8 @@ if rejected then reject(rejected) end
 -- and all customers together), within a group its callers, and within a caller the replicas where its
 -- calls wait. Each of these is a node. The next turn goes to the node with the lowest ticket, which
 -- then takes a new one and comes last, as does a node that joins. A node that leaves is forgotten by
--- the next request, so that turns cannot be saved up. A turn is one token, or at high rates as many as come back in
--- MIN_PAUSE_MS.
+-- the next request, so that turns cannot be saved up. A turn is one token, or at high rates as many
+-- as come back in MIN_PAUSE_MS.
 --
 -- An example, with turns of one token. The services A (3 calls) and B (1 call) wait, then the
 -- customers x and y (2 calls each), who form one group, C. They are served in this order:
