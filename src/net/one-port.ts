@@ -12,7 +12,7 @@ import type { OnCut } from "./cut.ts";
 import { guardHttp1, http1Options } from "./http1.ts";
 import type { Intake, Outlet } from "./intake.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
-import { createSessionGuard, firstAllowance } from "./session-guard.ts";
+import { createSessionGuard } from "./session-guard.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
 import { closed, reasonOf, systemCode } from "./system-errors.ts";
 import { limitUnread } from "./unread-answers.ts";
@@ -81,7 +81,7 @@ export function createOnePort(options: OnePortOptions) {
 
   const h2 = http2.createServer({
     settings: {
-      maxConcurrentStreams: firstAllowance(limits),
+      maxConcurrentStreams: limits.initialConcurrentStreams,
       maxHeaderListSize: limits.maxHeaderBytes,
     },
     maxHeaderListPairs,

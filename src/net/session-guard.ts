@@ -6,11 +6,6 @@ import { ageConnection } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import type { Cut, OnCut } from "./cut.ts";
 
-/** The limit on concurrent streams that clients receive when they connect. */
-export function firstAllowance(limits: ConnectionLimits): number {
-  return Math.min(limits.initialConcurrentStreams, limits.maxConcurrentStreams);
-}
-
 /**
  * Cuts HTTP/2 sessions for what nghttp2 and Node allow. These cut by themselves: more than 8
  * CONTINUATIONs, resets beyond a rate, streams beyond the limit, empty DATA, PRIORITY and unknown
@@ -68,8 +63,8 @@ function guardSession(
   limits: ConnectionLimits,
   onCut: OnCut,
 ) {
-  const { maxConcurrentStreams, resets, keepAliveIntervalMs } = limits;
-  const first = firstAllowance(limits);
+  const { initialConcurrentStreams: first, maxConcurrentStreams } = limits;
+  const { resets, keepAliveIntervalMs } = limits;
   const open = new UnderWay<{ readonly stream: ServerHttp2Stream; readonly sinceMs: number }>();
   let allowed = first;
   let endedWell = 0;

@@ -187,7 +187,7 @@ test("streams beyond the limit are refused, and a peer that keeps opening them i
   const never = () => new Promise<GetPaymentResponse>(() => {});
   const open = (peer: H2Peer, from: number, n: number) =>
     peer.send(times(n, (i) => wholeCall(from + 2 * i)));
-  const attacked = await rig(t, { maxConcurrentStreams: 10 }, never);
+  const attacked = await rig(t, { initialConcurrentStreams: 10, maxConcurrentStreams: 10 }, never);
   // A proxy that has not received the limit yet may open more: they are refused without a cut.
   const hasty = await peerOf(t, attacked, { mute: true });
   open(hasty, 1, 200);
