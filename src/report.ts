@@ -93,8 +93,6 @@ export interface Observations {
   };
 
   // The payments service.
-  /** A request to the service begins (1) or has ended (-1). */
-  upstreamInFlight: OfAccount & { readonly change: 1 | -1 };
   upstreamCall: AtEndpoint & {
     /** An HTTP status or an error code. */
     readonly outcome: string;
@@ -121,10 +119,11 @@ export interface Observations {
   };
 
   // The rate budget.
-  /** A call begins to wait for a token. */
-  tokenAsked: TokenWait;
-  /** The wait is over. */
-  tokenGiven: TokenWait & {
+  /** The wait of a call for a token is over. */
+  tokenGiven: OfAccount & {
+    readonly priority: "money" | "read";
+    /** Absent for the gateway's own work. */
+    readonly caller?: { readonly name: string; readonly customer?: string | undefined } | undefined;
     readonly waitedMs: number;
     /** Why there is no token: the code of the error. */
     readonly refused?: string | undefined;
@@ -238,12 +237,6 @@ interface Stream {
 /** `endpoint` is method and path template; of a callback, `callback` and its resource. */
 interface AtEndpoint extends OfAccount {
   readonly endpoint: string;
-}
-
-interface TokenWait extends OfAccount {
-  readonly priority: "money" | "read";
-  /** Absent for the gateway's own work. */
-  readonly caller?: { readonly name: string; readonly customer?: string | undefined } | undefined;
 }
 
 interface MoneyCall extends OfAccount {

@@ -8,8 +8,8 @@ import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts"
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindNames, kinds } from "../model/kinds.ts";
-import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
+import type { Account } from "../upstream/upstream.ts";
 import type { Activities } from "./activity.ts";
 import {
   type Calls,
@@ -37,7 +37,7 @@ import {
 export interface ConsoleOptions {
   readonly core: Core;
   readonly report: Report;
-  readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
+  readonly accounts: ReadonlyMap<string, Account>;
   readonly activities: Activities;
   readonly ledger: Ledger;
   /** Whether operators need credentials. */

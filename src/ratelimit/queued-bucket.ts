@@ -38,7 +38,7 @@ export interface RedisBucketOptions
     Pick<SharedBudgetOptions, "client" | "keys" | "replicaId"> {}
 
 /** What users of a bucket call. */
-export type TokenBucket = Pick<QueuedBucket, "take" | "status" | "source" | "close">;
+export type TokenBucket = Pick<QueuedBucket, "take" | "status" | "source" | "waiting" | "close">;
 
 /**
  * The request budget of one merchant account: a token bucket that mirrors the upstream's own (spec,
@@ -113,7 +113,6 @@ export class QueuedBucket {
     const asked = { account, priority, caller };
     const startedMs = performance.now();
     let refused: string | undefined;
-    report("tokenAsked", asked);
     try {
       return await this.#take(options);
     } catch (error) {
@@ -133,6 +132,12 @@ export class QueuedBucket {
       if (own.nextTokenAt(priority, 0, now) <= now) return this.#permit(own, own.take(now), now);
     }
     return this.#queue.join(options, deadlineAt, now);
+  }
+
+  /** How many calls wait for a token. */
+  get waiting(): Readonly<Record<Priority, number>> {
+    const { money, read } = this.#queue.turns;
+    return { money: money.size, read: read.size };
   }
 
   /** The last known state, without waiting. */

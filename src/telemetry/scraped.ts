@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { TokenBucket } from "../ratelimit/queued-bucket.ts";
+import type { Account } from "../upstream/upstream.ts";
 import { alike, type TelemetryContext } from "./metrics.ts";
 
 /** Where the gauges below are read. */
@@ -8,7 +8,7 @@ export interface Scraped {
   readonly notReady: () => readonly string[];
   readonly admission: { readonly inFlight: number };
   readonly tlsFiles: { readonly content: { readonly cert: string } } | undefined;
-  readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
+  readonly accounts: ReadonlyMap<string, Account>;
   readonly ledger: Ledger;
   /** `since`: when the present outage began. */
   readonly redis: { readonly since?: Date; readonly replicas: number | undefined } | undefined;
@@ -28,6 +28,8 @@ export function scraped({ metrics }: TelemetryContext) {
       "Redis replicas in sync, in a cluster those of the primary with the fewest; absent without Redis",
   });
   const ofAccount = alike((name, help) => metrics.gauge(name, help, { account: [] }), {
+    upstream_requests_in_flight:
+      "Calls to the payments service that were sent and have no answer yet",
     rate_limit_remaining: "Tokens left in the account's rate budget",
     rate_limit_shared:
       "1 while the rate budget is shared through Redis, 0 while this replica uses its own share",
@@ -36,6 +38,11 @@ export function scraped({ metrics }: TelemetryContext) {
     money_calls_oldest_unknown_seconds:
       "Age of the oldest call that moves money whose outcome is unknown",
   });
+  const waiting = metrics.gauge(
+    "rate_limit_waiting",
+    "Calls that wait for a token of the rate budget",
+    { account: [], priority: [] },
+  );
   const openCalls = metrics.gauge(
     "money_calls_open",
     "Calls that move money and are not settled, by state: unknown or pending",
@@ -50,18 +57,22 @@ export function scraped({ metrics }: TelemetryContext) {
     ofProcess.redis_up.set({}, redis && (redis.since ? 0 : 1));
     ofProcess.redis_away_seconds.set({}, redis && ageOf(redis.since?.getTime()));
     ofProcess.redis_replicas.set({}, redis?.replicas);
-    const counted = [...of.accounts].map(async ([account, { bucket }]) => {
+    const counted = [...of.accounts].map(async ([account, { bucket, upstream }]) => {
+      ofAccount.upstream_requests_in_flight.set({ account }, upstream.inFlight);
+      const { money, read } = bucket.waiting;
+      waiting.set({ account, priority: "money" }, money);
+      waiting.set({ account, priority: "read" }, read);
       const { limit, remaining } = bucket.status();
       const shared = bucket.source === "own" ? undefined : bucket.source === "shared" ? 1 : 0;
       ofAccount.rate_limit_shared.set({ account }, shared);
       ofAccount.rate_limit_limit.set({ account }, limit);
       ofAccount.rate_limit_remaining.set({ account }, remaining);
       // Undefined: the store is unreachable.
-      const [waiting, calls] = await Promise.all([
+      const [letters, calls] = await Promise.all([
         of.ledger.letters.countDeadLetters(account).catch(() => undefined),
         of.ledger.unsettled(account).catch(() => undefined),
       ]);
-      ofAccount.dead_letters.set({ account }, waiting);
+      ofAccount.dead_letters.set({ account }, letters);
       // Those that were given up have a counter of their own.
       const open = calls?.filter(({ needsOperator }) => !needsOperator);
       const lost = open?.filter(({ state }) => state !== "pending");

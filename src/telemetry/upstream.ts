@@ -15,12 +15,11 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
     { endpoint: [] },
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   );
-  const gauges = alike((name, help) => metrics.gauge(name, help, byAccount), {
-    upstream_requests_in_flight:
-      "Calls to the payments service that were sent and have no answer yet",
-    upstream_credentials_refused:
-      "1 while the payments service refuses the account's own credentials, else 0",
-  });
+  const credentialsRefused = metrics.gauge(
+    "upstream_credentials_refused",
+    "1 while the payments service refuses the account's own credentials, else 0",
+    byAccount,
+  );
   const counters = alike((name, help) => metrics.counter(name, help, byAccount), {
     upstream_mix_ups_total:
       "Answers that named another external_id than their request and were treated as no answer",
@@ -42,26 +41,19 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
     "Values of answers and callbacks that the gateway does not know: kept, in `unrecognized`, and of no effect",
     { field: [] },
   );
-  const lines = { ...byAccount, priority: ["money", "read"] };
   const wait = metrics.histogram(
     "rate_limit_wait_seconds",
     "How long calls waited for a token of the account's rate budget, without refused calls, by kind of caller: service, customer, or gateway for its own work",
     { account: [], priority: [], caller_kind: [] },
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
   );
-  const waiting = metrics.gauge(
-    "rate_limit_waiting",
-    "Calls that wait for a token of the rate budget",
-    lines,
-  );
   const refusals = metrics.counter(
     "rate_limit_refusals_total",
     "Calls that got no token, by reason: RESOURCE_EXHAUSTED when the rate budget was used up",
-    { ...lines, reason: ["RESOURCE_EXHAUSTED"] },
+    { ...byAccount, priority: ["money", "read"], reason: ["RESOURCE_EXHAUSTED"] },
   );
   const loggedWords = new Set<string>();
   return {
-    upstreamInFlight: (about) => gauges.upstream_requests_in_flight.add(about, about.change),
     upstreamCall(call) {
       const { account, endpoint, outcome, fault, durationMs, traceparent } = call;
       log.debug({ account, endpoint, outcome, fault, durationMs }, "upstream");
@@ -100,7 +92,7 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
       );
     },
     credentials({ account, accepted }) {
-      gauges.upstream_credentials_refused.set({ account }, accepted ? 0 : 1);
+      credentialsRefused.set({ account }, accepted ? 0 : 1);
       if (accepted) return;
       log.error(
         { account },
@@ -112,10 +104,8 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
       breaker.set({ account, calls }, value);
       log[level]({ account, calls, state }, message);
     },
-    tokenAsked: (asked) => waiting.add(asked),
     tokenGiven(given) {
       const { account, priority, caller, waitedMs, refused: reason } = given;
-      waiting.add(given, -1);
       if (reason !== undefined) return refusals.add({ account, priority, reason });
       const customer = caller?.customer === undefined ? "service" : "customer";
       wait.observe({ account, priority, caller_kind: caller ? customer : "gateway" }, waitedMs);

@@ -139,7 +139,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
       }),
     });
-    report("upstreamInFlight", { account: name, change: 1 });
 
     const request = {
       method,
@@ -156,7 +155,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const member = underWay.add(exchanged);
     const answer = await exchanged;
     member.leave();
-    report("upstreamInFlight", { account: name, change: -1 });
 
     const lastedMs = performance.now() - startedAt;
     // Worked out once, and only for an answer that has such texts.
@@ -227,7 +225,13 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       return call.method === "GET" ? share(call, sending) : send(call, sending);
     },
   ]);
-  return { ...Object.fromEntries(sends), close: () => (closed ??= close()) };
+  return {
+    ...Object.fromEntries(sends),
+    get inFlight() {
+      return underWay.size;
+    },
+    close: () => (closed ??= close()),
+  };
 }
 
 const maxRetries = 2;

@@ -76,6 +76,8 @@ export type Upstream = {
     options: SendOptions,
   ) => Promise<ReturnType<ReturnType<(typeof calls)[Name]>["read"]>>;
 } & {
+  /** Requests that were sent and have no answer yet. */
+  readonly inFlight: number;
   /** Refuses new calls, waits for those in flight, and closes all connections. */
   close(): Promise<void>;
 };

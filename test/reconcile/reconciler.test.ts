@@ -121,6 +121,7 @@ function reconcile(
           upstream: { resendCallback: resend, getOperation } as unknown as Upstream,
           bucket: {
             source: "own" as const,
+            waiting: { money: 0, read: 0 },
             take: () => assert.fail("the upstream takes the tokens"),
             status: () => {
               onLook?.();

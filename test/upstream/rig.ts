@@ -61,6 +61,7 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}) {
         await take?.(asked);
         return permit;
       },
+      waiting: { money: 0, read: 0 },
       status: () => ({ limit: 1, remaining: 1, remainingForReads: 1, resetSeconds: 0 }),
       close: async () => {},
     },

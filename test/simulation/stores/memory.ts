@@ -75,6 +75,9 @@ function remoteBucket(bucket: TokenBucket): TokenBucket {
       });
     },
     status: () => bucket.status(),
+    get waiting() {
+      return bucket.waiting;
+    },
     async close() {},
   };
 }
