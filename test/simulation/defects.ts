@@ -324,8 +324,8 @@ export const defects = defectsIn({
       shownBy: 7,
     },
     "an own error of the service is taken for a refusal": {
-      line: "if (money && (reading.leavesOpen || !isRejection(status, object))) {",
-      instead: "if (money && !isRejection(status, object)) {",
+      line: "if (money && (reading.leavesOpen || !isRejection(upstream))) {",
+      instead: "if (money && !isRejection(upstream)) {",
       brokenChecks: ["charged, told as failed", "sent while another is open"],
       shownBy: 7,
     },
