@@ -58,7 +58,8 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
       const { account, endpoint, outcome, fault, durationMs, traceparent } = call;
       log.debug({ account, endpoint, outcome, fault, durationMs }, "upstream");
       if (fault !== undefined) {
-        repeated.add(`${account} ${fault}`, { account, endpoint, fault }, failedMessage);
+        const message = "a call to the payments service failed";
+        repeated.add(`${account} ${fault}`, { account, endpoint, fault }, message);
       }
       calls.add(call);
       seconds.observe(call, durationMs, traceparent);
@@ -100,9 +101,15 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
       );
     },
     breaker({ account, calls, state }) {
-      const { level, message, value } = breakerStates[state];
-      breaker.set({ account, calls }, value);
-      log[level]({ account, calls, state }, message);
+      const isOpen = state === "open";
+      breaker.set({ account, calls }, isOpen ? 2 : 0);
+      const about = { account, calls, state };
+      if (!isOpen) log.info(about, "the payments service answers again");
+      else
+        log.warn(
+          about,
+          "the payments service keeps failing: all calls but one at a time fail fast",
+        );
     },
     tokenGiven(given) {
       const { account, priority, caller, waitedMs, refused: reason } = given;
@@ -123,16 +130,5 @@ export function upstream({ metrics, log, repeated, accounts }: TelemetryContext)
   } satisfies Partial<Handlers>;
 }
 
-const failedMessage = "a call to the payments service failed";
-
 /** Most words that are logged, so that their record stays small; more are counted alone. */
 const maxWords = 1_000;
-
-const breakerStates = {
-  open: {
-    value: 2,
-    level: "warn",
-    message: "the payments service keeps failing: all calls but one at a time fail fast",
-  },
-  closed: { value: 0, level: "info", message: "the payments service answers again" },
-} as const;

@@ -46,7 +46,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
    * sent again at most twice, after a pause with jitter.
    */
   async function send(call: RestCall<unknown>, sending: SendOptions): Promise<unknown> {
-    if (closing.signal.aborted) throw unavailable("the gateway is shutting down", undefined);
+    if (closing.signal.aborted) throw unavailable("the gateway is shutting down");
     const { signal } = sending;
     let failed: GatewayError | undefined;
     let leftMs = timeoutMs;
@@ -115,7 +115,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const headers = call.body === undefined ? bodiless : withBody;
 
     // Checked before the wait for a token too: an open breaker makes that wait useless.
-    if (breaker.refuses()) return notSent(refusedByBreaker());
+    if (breaker.refuses()) return notSent(unavailable(keepsFailing));
     const askedAt = performance.now();
     let permit: Permit;
     try {
@@ -126,7 +126,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       throw error;
     }
     const judge = breaker.enter();
-    if (!judge) return notSent(refusedByBreaker());
+    if (!judge) return notSent(unavailable(keepsFailing));
 
     const startedAt = performance.now();
     const span = tracing.start(endpoint, {
@@ -240,6 +240,8 @@ const [retriesPerRead, maxRetriesLeft] = [0.1, 10];
 /** The longest first pause, in milliseconds; the second one is twice as long. */
 const firstPauseMs = 100;
 
+const keepsFailing = "the payments service keeps failing: the call was not sent";
+
 /** How a read ends whose caller left. */
 const leftBy: ReadonlySet<ErrorCode> = new Set(["CANCELLED", "DEADLINE_EXCEEDED"]);
 
@@ -253,8 +255,4 @@ function errorTypeOf(answer: HttpResponse | ExchangeFailure, failure: Failure | 
   if ("failure" in answer) return answer.failure;
   if (answer.status >= 400) return `${answer.status}`;
   return failure?.verdict === "failed" ? "answer" : undefined;
-}
-
-function refusedByBreaker(): GatewayError {
-  return unavailable("the payments service keeps failing: the call was not sent", undefined);
 }

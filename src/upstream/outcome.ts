@@ -25,12 +25,8 @@ export function outcomeUnknown(
 export const unavailableRetryMs = 1_000;
 
 /** The error if the service cannot be reached or understood, and no money moved. */
-export function unavailable(
-  message: string,
-  cause: unknown,
-  retryAfterMs = unavailableRetryMs,
-): GatewayError {
-  const details = { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs, cause };
+export function unavailable(message: string, cause?: unknown): GatewayError {
+  const details = { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs: unavailableRetryMs, cause };
   return new GatewayError("UNAVAILABLE", message, details);
 }
 
