@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { errors, type JWTPayload, jwtVerify } from "jose";
+import * as z from "zod";
 import { GatewayError, unauthenticated } from "../errors.ts";
 import { type Credential, isScope, type Scope } from "./caller.ts";
 import type { KeySet } from "./key-set.ts";
@@ -83,12 +84,14 @@ async function verified(
   });
   const expiresAtMs = (payload.exp ?? 0) * 1_000;
   if (expiresAtMs <= Date.now()) throw expired();
-  const merchants = merchantsOf(payload);
-  const customer = customerOf(payload, customerClaim);
-  const service = serviceOf(payload, serviceClaim);
-  const scopes = scopesOf(payload);
+  const accounts = claimed(payload, "merchants", texts, "a list of texts");
+  const merchants = accounts && new Set(accounts);
+  const customer = claimed(payload, customerClaim, id, "a customer's id");
+  const group = claimed(payload, serviceClaim, text, "the name of a service");
+  const scopes = new Set(claimed(payload, "scope", scopeNames, "a text")?.filter(isScope));
   if (customer === undefined) {
-    const name = `jwt:${shortened(idOf(payload.sub) ?? token)}`;
+    const name = `jwt:${shortened(id.safeParse(payload.sub).data ?? token)}`;
+    const service = group && `jwt-service:${shortened(group)}`;
     return { name, scopes, service, merchants, expiresAtMs };
   }
   // A digest: logs distinguish customers without naming them.
@@ -114,12 +117,28 @@ function invalid(message: string): GatewayError {
   return unauthenticated(message, { reason: "TOKEN_INVALID" });
 }
 
-/** RFC 8693, 4.2: names separated by spaces; some issuers send a list. Skips unknown scopes. */
-function scopesOf({ scope = "" }: JWTPayload): ReadonlySet<Scope> {
-  if (typeof scope === "string") return new Set(scope.split(" ").filter(isScope));
-  if (isTexts(scope)) return new Set(scope.filter(isScope));
-  throw invalid("the token's claim scope is not a text");
+/**
+ * The value of a claim; undefined without it. A claim that is present but unusable is refused:
+ * ignored, it would make a customer a service, or give each `sub` a turn.
+ */
+function claimed<T>(
+  payload: JWTPayload,
+  claim: string,
+  schema: z.ZodType<T>,
+  what: string,
+): T | undefined {
+  if (!Object.hasOwn(payload, claim)) return undefined;
+  const { success, data } = schema.safeParse(payload[claim]);
+  if (success) return data;
+  throw invalid(`the token's claim ${claim} is not ${what}`);
 }
+
+const text = z.string().min(1);
+const texts = z.array(z.string());
+/** Of a customer, or of the caller (`sub`). */
+const id = z.union([text, z.int().transform(String)]);
+/** RFC 8693, 4.2: names separated by spaces; some issuers send a list. */
+const scopeNames = z.union([z.string().transform((names) => names.split(" ")), texts]);
 
 /** The scopes that can be limited to one customer. */
 const customerScopes: ReadonlySet<Scope> = new Set([
@@ -137,44 +156,12 @@ function customerScopesOf(granted: ReadonlySet<Scope>): ReadonlySet<Scope> {
   return named.size > 0 ? named : customerScopes;
 }
 
-/** A claim that is present but unusable is refused: ignored, it would make a customer a service. */
-function customerOf(payload: JWTPayload, claim: string): string | undefined {
-  if (!Object.hasOwn(payload, claim)) return undefined;
-  const id = idOf(payload[claim]);
-  if (id !== undefined) return id;
-  throw invalid(`the token's claim ${claim} is not a customer's id`);
-}
-
-function idOf(value: unknown): string | undefined {
-  if (typeof value === "string" && value !== "") return value;
-  return Number.isSafeInteger(value) ? String(value) : undefined;
-}
-
 /** A name that goes into every log record and into Redis: a digest stands for a long text. */
 function shortened(name: string): string {
   return name.length <= maxNameChars ? name : digest(name);
 }
 
 const maxNameChars = 128;
-
-/** A claim that is present but unusable is refused: ignored, each `sub` would take a turn. */
-function serviceOf(payload: JWTPayload, claim: string): string | undefined {
-  if (!Object.hasOwn(payload, claim)) return undefined;
-  const service = payload[claim];
-  if (typeof service === "string" && service !== "") return `jwt-service:${shortened(service)}`;
-  throw invalid(`the token's claim ${claim} is not the name of a service`);
-}
-
-/** Merchant accounts that the token is limited to; undefined without the claim. */
-function merchantsOf({ merchants }: JWTPayload): ReadonlySet<string> | undefined {
-  if (merchants === undefined) return undefined;
-  if (isTexts(merchants)) return new Set(merchants);
-  throw invalid("the token's claim merchants is not a list of texts");
-}
-
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((text) => typeof text === "string");
-}
 
 function digest(text: string): string {
   return hash("sha256", text, "base64url").slice(0, 16);
