@@ -35,34 +35,26 @@ function at(value: unknown, depth: number): unknown {
   );
 }
 
-/** Members of system errors that name what failed and quote nothing. */
-const systemMembers = ["syscall", "hostname", "address", "port"] as const;
-
-function errorRecord(error: Error, depth: number): Record<string, unknown> {
-  const members = error as unknown as Record<string, unknown>;
-  const record: Record<string, unknown> = { name: error.name };
-  if (typeof members.code === "string" || typeof members.code === "number") {
-    record.code = members.code;
-  }
-  if (error instanceof ConfigError) record.message = error.message;
-  if (error instanceof GatewayError) {
-    record.message = error.message;
-    const reason = reasonOf(error)?.reason;
-    if (reason !== undefined) record.reason = reason;
-    const { storeSaid } = error.details;
-    if (storeSaid !== undefined) record.storeSaid = storeSaid;
-  }
-  if (typeof members.syscall === "string") {
-    for (const name of systemMembers) {
-      if (members[name] !== undefined) record[name] = at(members[name], depth + 1);
-    }
-  }
-  record.frames = framesOf(error);
-  if (error.cause !== undefined) record.cause = at(thrown(error.cause), depth + 1);
-  if (error instanceof AggregateError) {
-    record.errors = error.errors.slice(0, 10).map((inner) => at(thrown(inner), depth + 1));
-  }
-  return record;
+function errorRecord(error: Error, depth: number): object {
+  const { code, syscall, hostname, address, port } = error as Error & Record<string, unknown>;
+  const ofGateway = error instanceof GatewayError ? error : undefined;
+  const record = {
+    name: error.name,
+    code: typeof code === "string" || typeof code === "number" ? code : undefined,
+    message: ofGateway || error instanceof ConfigError ? error.message : undefined,
+    reason: ofGateway && reasonOf(ofGateway)?.reason,
+    storeSaid: ofGateway?.details.storeSaid,
+    // Of a system error: what failed. They quote nothing.
+    ...(typeof syscall === "string" && (at({ syscall, hostname, address, port }, depth) as object)),
+  };
+  const { cause } = error;
+  const errors = error instanceof AggregateError ? error.errors.slice(0, 10) : undefined;
+  return {
+    ...Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)),
+    frames: framesOf(error),
+    ...(cause !== undefined && { cause: at(thrown(cause), depth + 1) }),
+    ...(errors && { errors: errors.map((inner) => at(thrown(inner), depth + 1)) }),
+  };
 }
 
 /** A thrown string may quote anything, like an error's message. */
