@@ -44,14 +44,19 @@ export function parseResponse<Result>(
   call: AnswerReader<Result>,
   given: Circumstances,
 ): ParsedResponse<Result> {
-  const { status } = answer;
+  const { status, text } = answer;
   if (status >= 200 && status < 300) return parseSuccess(answer, call, given);
-  const object = readErrorObject(answer.text, given);
+  const object = readErrorObject(text, given);
   if (!object && status < 400) return notUnderstood(answer, given); // A redirect: not followed.
-  const result = object || status >= 500 ? undefined : resultInRefusal(answer, call, given);
-  return result === undefined
-    ? refusal(answer, object, given)
-    : unlessMixedUp(result, answer, call, given);
+  if (!object && status < 500 && status !== 429 && call.isResult) {
+    try {
+      const result = call.read(text, given);
+      if (call.isResult(result)) return unlessMixedUp(result, answer, call, given);
+    } catch {
+      // No JSON either.
+    }
+  }
+  return refusal(answer, object, given);
 }
 
 /** An answer that names another external_id does not answer this call. */
@@ -120,20 +125,6 @@ function isBlank(result: unknown): boolean {
     return false;
   }
   return true;
-}
-
-function resultInRefusal<Result>(
-  { status, text }: HttpResponse,
-  { read, isResult }: AnswerReader<Result>,
-  given: Circumstances,
-): Result | undefined {
-  if (!isResult || status === 429) return undefined;
-  try {
-    const result = read(text, given);
-    return isResult(result) ? result : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Turns an Error object, or a bare HTTP status, into the error that callers receive. */
