@@ -101,29 +101,6 @@ describe("the callback receiver", () => {
     assert.deepEqual(verdicts, ["stored", ...Array(22).fill("duplicate")]);
   });
 
-  it("does not answer before the log has stored the callback", async () => {
-    const inner = createMemoryLedger({ retentionMs: 86_400_000 });
-    const store = Promise.withResolvers<void>();
-    const called = Promise.withResolvers<void>();
-    const log: Ledger = overridden<Ledger>(inner, {
-      async append(...args) {
-        called.resolve();
-        await store.promise;
-        return inner.append(...args);
-      },
-    });
-    await using receiver = await startReceiver({ log });
-    let answered = false;
-    const answer = receiver.send(signed(success)).finally(() => {
-      answered = true;
-    });
-    await called.promise;
-    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(answered, false);
-    store.resolve();
-    assert.equal((await answer).status, 200);
-  });
-
   describe("signatures", () => {
     const right = sign(Buffer.from(success), "password");
     for (const [what, signatures] of [
