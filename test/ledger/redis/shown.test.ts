@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { placeIn } from "../../../src/stores/cursor.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
 import { addReplica, ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
@@ -88,24 +87,6 @@ describe("an event in a log that waits for replicas", {
     assert.deepEqual(cursors(all.seen), cursors(live.seen));
     assert.deepEqual(cursors(await historyOf(one.log, 1)), cursors(live.seen).slice(1));
     await Promise.all([live.stop(), all.stop()]);
-  });
-
-  it("is shown to resumed and to new readers after a failover set the watermark back", async (t) => {
-    const { log } = await open(t);
-    const made: string[] = [];
-    for (const i of [0, 1, 2]) {
-      made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");
-    }
-    const held = String(await set.primary.command("HGET", "test:{shop}:log", "mark"));
-    await set.primary.command("HSET", "test:{shop}:log", "mark", placeIn(made[0] ?? ""));
-    const resumed = await reader(log, made[1]);
-    const anew = await reader(log, "earliest");
-    await resumed.sees(1);
-    await anew.sees(3);
-    assert.deepEqual(cursors(resumed.seen), made.slice(2));
-    assert.deepEqual(cursors(anew.seen), made);
-    assert.equal(await set.primary.command("HGET", "test:{shop}:log", "mark"), held);
-    await Promise.all([resumed.stop(), anew.stop()]);
   });
 
   it("is shown at once if the log waits for no replica", async (t) => {
