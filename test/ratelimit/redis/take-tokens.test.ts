@@ -57,18 +57,6 @@ describe("the script that takes tokens", { skip: withoutRedis }, () => {
     }
   });
 
-  it("gives money the whole reserve at once while reads wait", async () => {
-    const account = accountOf(10);
-    const reserve = 0.2;
-    const { read } = await account.ask("one", { read: { "s:": 9 }, reserve });
-    assert.deepEqual([read.granted, read.unmet], [{ "s:": 8 }, 1]);
-    for (const replica of ["one", "other"]) {
-      const waiting = replica === "one" ? { read: one } : {};
-      const { money } = await account.ask(replica, { money: one, ...waiting, reserve });
-      assert.deepEqual(money.granted, one, replica);
-    }
-  });
-
   it("gives turns as in the worked example of its comment", async () => {
     const account = accountOf(4);
     await account.ask("one", { read: { "s:spent": 4 } });
