@@ -71,15 +71,6 @@ test("a call whose replica is gone counts as unknown, and keeps its key and lock
   );
 });
 
-test("neither key nor lock is taken when the other is held", async () => {
-  const { a, b } = replicas();
-  const holder = started(await a.begin(account, newCall()));
-  assert.equal((await b.begin(account, keyed())).kind, "inFlight");
-  await a.end(account, holder, { state: "closed", key: "free" });
-  started(await b.begin(account, keyed()));
-  assert.equal((await a.begin(account, keyed())).kind, "keyRunning", "the key tells first");
-});
-
 test("an ending that is repeated or late is ignored", async () => {
   const { a, b, pass, begin } = replicas();
   const intent = await begin("order");
