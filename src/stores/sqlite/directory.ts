@@ -58,10 +58,12 @@ const notInPlace = `${databaseFile} was deleted or replaced while the gateway ra
 /** Does not create parent directories: a missing one may be a disk that is not mounted. */
 function makeDirectory(directory: string): void {
   try {
-    if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
+    mkdirSync(directory, { mode: 0o700 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new StoreRefused(`is not a directory and cannot be created (${code})`);
+    if (code !== "EEXIST") {
+      throw new StoreRefused(`is not a directory and cannot be created (${code})`);
+    }
   }
   if (!statSync(directory).isDirectory()) throw new StoreRefused("is not a directory");
 }
