@@ -53,7 +53,6 @@ export function open(database: DatabaseSync): Operations {
           if (last === undefined) continue;
           sql("DELETE FROM events WHERE account = ? AND place <= ?").run(id, last);
           sql("UPDATE accounts SET floor = ? WHERE id = ?").run(last, id);
-          known.clear();
           more ||= expired.length === sweepSize;
         }
         const gone = sql(
@@ -99,8 +98,6 @@ class SqliteAccount extends StoredAccount {
   instant: number;
   readonly #sql: Sql;
   readonly #id: number;
-  /** Place of the last event that was deleted. */
-  readonly #floor: string;
   readonly #retentionMs: number;
 
   constructor(sql: Sql, { name, epoch, retentionMs }: AccountName) {
@@ -116,17 +113,16 @@ class SqliteAccount extends StoredAccount {
     this.#sql = sql;
     this.#retentionMs = retentionMs;
     this.#id = row.id;
-    this.#floor = row.floor;
     this.epoch = row.epoch;
     this.tail = row.tail;
     this.instant = row.instant;
   }
 
   protected floor(nowMs: number): string {
-    const expired = this.#sql(
-      "SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place DESC LIMIT 1",
-    ).get(this.#id, oldestPlace(nowMs, this.#retentionMs));
-    return (expired?.place as string | undefined) ?? this.#floor;
+    const expired =
+      "SELECT place FROM events WHERE account = id AND place < ? ORDER BY place DESC LIMIT 1";
+    const floor = this.#sql(`SELECT ifnull((${expired}), floor) AS at FROM accounts WHERE id = ?`);
+    return floor.get(oldestPlace(nowMs, this.#retentionMs), this.#id)?.at as string;
   }
 
   protected record(key: string): KeptRecord | undefined {
