@@ -71,17 +71,21 @@ export function keepAlive(socket: WebSocket, onCut: OnCut, heartbeats: Heartbeat
 
 /**
  * Counts what arrives on a socket, since `ws` does not say how much is there of a message that has
- * not arrived completely. Closes the socket for a message that is too large before `init`.
+ * not arrived completely. Closes the socket for a message that is too large while its caller is not
+ * known.
  */
-export function countArriving(socket: WebSocket, connection: Duplex) {
+export function countArriving(
+  socket: WebSocket,
+  connection: Duplex,
+  isKnown: () => boolean,
+): () => number {
   let bytes = 0;
   let pieceBytes = 0;
-  let isLimited = true;
   // Before `ws` reads the piece, and emits the messages that end in it.
   connection.prependListener("data", (piece: Buffer) => {
     pieceBytes = piece.length;
     bytes += pieceBytes;
-    if (!isLimited || bytes <= socketLimits.initBytes) return;
+    if (bytes <= socketLimits.initBytes || isKnown()) return;
     // What `ws` does for a message beyond `maxPayload`.
     connection.removeAllListeners("data").resume();
     socket.close(messageTooBig);
@@ -93,13 +97,7 @@ export function countArriving(socket: WebSocket, connection: Duplex) {
   };
   socket.on("ping", ended).on("pong", ended);
   socket.on("message", (data) => ended(data as Buffer));
-  return {
-    bytes: () => bytes,
-    /** Lets the socket, whose caller is known, send messages of the full size. */
-    takeLarge() {
-      isLimited = false;
-    },
-  };
+  return () => bytes;
 }
 
 /** Close code of RFC 6455, section 7.4.1. */

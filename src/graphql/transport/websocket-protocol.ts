@@ -25,18 +25,6 @@ import { Operation } from "../operation.ts";
 import { beginOperation, settled } from "../operations.ts";
 import { credentialsOf } from "./headers.ts";
 
-/** A socket, and what its operations share. */
-export interface Connection {
-  readonly socket: ws.WebSocket;
-  /** The network stream that the socket's frames are written to. */
-  readonly stream: Duplex;
-  readonly request: IncomingMessage;
-  /** Called once its caller is known. */
-  readonly onCaller: () => void;
-  /** Called when the last operation under way is over. */
-  readonly onIdle: () => void;
-}
-
 /** An operation that the client has begun and that neither side has completed. */
 interface Running {
   /** Undefined while it waits for admission. */
@@ -51,8 +39,12 @@ interface Running {
 export function createProtocol(edge: Edge) {
   const { identify, formatError, admission, documentOf } = edge;
 
-  /** The server's side of one connection. */
-  return ({ socket, stream, request, onCaller, onIdle }: Connection) => {
+  /**
+   * The server's side of one connection.
+   * @param stream what the socket's frames are written to
+   * @param onIdle called when the last operation under way is over
+   */
+  return (socket: ws.WebSocket, stream: Duplex, request: IncomingMessage, onIdle: () => void) => {
     /** The operations that are not completed, by the client's ids. */
     const running = new Map<string, Running>();
     /** Operations that wait or run, completed or not. */
@@ -85,7 +77,6 @@ export function createProtocol(edge: Edge) {
         return;
       }
       credentials = given;
-      onCaller();
       await send({ type: MessageType.ConnectionAck });
     }
 
@@ -198,6 +189,7 @@ export function createProtocol(edge: Edge) {
     socket.once("close", () => leaveInTurn(closed));
 
     return {
+      hasCaller: () => caller !== undefined,
       isIdle: () => underWay === 0,
       /** Handles a message; resolves when what it began is over. Rejects if that cannot be sent. */
       async handle(text: string): Promise<void> {

@@ -59,11 +59,12 @@ export function serveWebSockets(
   }
 
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
-    const arriving = countArriving(socket, stream);
+    const session = openSession(socket, stream, request, () => isDraining && close(socket));
+    const arriving = countArriving(socket, stream, session.hasCaller);
     // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
     // all the operations that a socket may have: beyond the budget those that hold most are cut.
     const watched = intake.budget.watch({
-      bytes: () => socket.bufferedAmount + arriving.bytes(),
+      bytes: () => socket.bufferedAmount + arriving(),
       cut() {
         onCut("unread_memory");
         socket.terminate();
@@ -71,10 +72,6 @@ export function serveWebSockets(
     });
     keepAlive(socket, onCut, heartbeats);
     limitSocket(socket, stream, onCut);
-    const session = openSession({
-      ...{ socket, stream, request, onCaller: arriving.takeLarge },
-      onIdle: () => isDraining && close(socket),
-    });
     socket.once(
       "close",
       drain.join(() => session.isIdle() && close(socket)),
