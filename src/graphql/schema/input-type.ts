@@ -64,13 +64,6 @@ function inputName(desc: DescMessage): string {
   return `${desc.name.replace(/(Request|Input)$/, "")}Input`;
 }
 
-interface InputField {
-  readonly name: string;
-  readonly type: unknown;
-  readonly required: boolean;
-  readonly description: string;
-}
-
 /** Defines an input type. @param what its description, or whose comment describes it */
 export function defineInput(
   name: string,
@@ -89,8 +82,10 @@ export function defineInput(
   });
 }
 
+type InputField = ReturnType<typeof inputField>;
+
 /** The field of an input type, as the proto has it. */
-export function inputField(field: DescField): InputField {
+export function inputField(field: DescField) {
   return {
     name: field.localName,
     type: field.fieldKind === "list" ? [typeOf(field)] : typeOf(field),
@@ -124,5 +119,7 @@ function formatName(rules: StringRules): string {
 }
 
 const formats: Readonly<Partial<Record<string, string>>> = {
-  ...{ uuid: "UUID", email: "EmailAddress", ipv4: "IPv4" },
+  uuid: "UUID",
+  email: "EmailAddress",
+  ipv4: "IPv4",
 };

@@ -4,7 +4,6 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
   type GraphQLUnionType,
-  getNamedType,
   lexicographicSortSchema,
   parse,
   printSchema,
@@ -15,15 +14,13 @@ import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import { type KindName, kindNames } from "../../model/kinds.ts";
 import type { Context } from "../context.ts";
-import { orNull } from "../loaders.ts";
+import { names, orNull } from "../loaders.ts";
 import type { CostExtensions } from "../operation-limits.ts";
 import { schema } from "./schema.ts";
 
-const readsByKind = schema.getQueryType()!.getFields();
-
 /** The types that other subgraphs refer to by their keys, each read by the query field of its kind. */
 const entities: ReadonlyMap<unknown, KindName> = new Map(
-  kindNames.map((kind) => [getNamedType(readsByKind[kind]!.type).name, kind]),
+  kindNames.map((kind) => [names[kind].type, kind]),
 );
 const entityNames = [...entities.keys()] as readonly string[];
 
@@ -115,9 +112,10 @@ function fieldsOf(subgraph: GraphQLSchema, name: string): GraphQLFieldMap<never,
 }
 
 function costOfEntities(representations: unknown): number {
+  const reads = schema.getQueryType()!.getFields();
   return [representations].flat().reduce<number>((sum, one) => {
     const kind = entities.get((one as { __typename?: unknown } | null)?.__typename);
-    return sum + (kind ? (readsByKind[kind]!.extensions as { cost: number }).cost : 1);
+    return sum + (kind ? (reads[kind]!.extensions as { cost: number }).cost : 1);
   }, 0);
 }
 
