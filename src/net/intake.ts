@@ -105,6 +105,8 @@ export class Body {
   /** A body that comes with its length is read only once it is asked for. */
   #isRead = false;
   #isCut = false;
+  /** Whether its pieces are counted before they are read. */
+  #isCounted = false;
   #ended: "whole" | Unread | undefined;
   #wake: (() => void) | undefined;
 
@@ -205,19 +207,21 @@ export class Body {
     if (source.readableEnded) this.#ended = "whole";
     else if (source.destroyed) this.#ended = "gone";
     else {
-      this.#countPieces();
+      if (source instanceof IncomingMessage && source.headers["transfer-encoding"]) {
+        this.#countChunks(source);
+      }
       source.on("data", this.#onData).on("end", this.#onEnd);
       source.on("close", this.#onGone).on("error", this.#onGone);
     }
   }
 
   /**
-   * Counts the pieces as the parser finds them. That of HTTP/1.1 finds ten thousand chunks in one
+   * Counts the chunks of an HTTP/1.1 body as the parser finds them. It finds ten thousand in one
    * read, and `data` events come only after all of them.
    */
-  #countPieces(): void {
-    const source = this.#source;
+  #countChunks(source: IncomingMessage): void {
     const push = source.push.bind(source);
+    this.#isCounted = true;
     source.push = (piece: Buffer | null, encoding?: BufferEncoding) =>
       piece !== null && !this.#mayCome(piece) ? false : push(piece, encoding);
   }
@@ -237,6 +241,7 @@ export class Body {
   }
 
   readonly #onData = (piece: Buffer) => {
+    if (!this.#isCounted && !this.#mayCome(piece)) return;
     this.#total += piece.length;
     if (this.#total > this.#maxBytes) return this.#end("too-large");
     if (this.#count(overheadBytes + this.#buffer.append(piece))) this.#wake?.();
