@@ -265,13 +265,7 @@ export function valueIn(path: string): string {
 /** The path of a JSON file, which is read by a schema. */
 function jsonFile<T>(accepts: string, schema: z.ZodType<T>) {
   return kind(accepts, (path) => {
-    const text = fileText(path);
-    let json: unknown;
-    try {
-      json = JSON.parse(text);
-    } catch {
-      throw new FileProblem(`${path}: is not JSON`);
-    }
+    const json = parsed(path, fileText(path));
     const { data, error } = schema.safeParse(json);
     if (!error) return { path, content: data };
     const problems = error.issues.map((issue) => {
@@ -281,6 +275,25 @@ function jsonFile<T>(accepts: string, schema: z.ZodType<T>) {
     });
     throw new FileProblem(`${path}: ${problems.join("; ")}; accepted is ${accepts}`);
   });
+}
+
+/** Of members with one name JSON.parse keeps the last. @throws FileProblem if there are such */
+function parsed(path: string, text: string): unknown {
+  let kept = 0;
+  let json: unknown;
+  try {
+    json = JSON.parse(text, (_, value) => {
+      if (value instanceof Object && !Array.isArray(value)) kept += Object.keys(value).length;
+      return value;
+    });
+  } catch {
+    throw new FileProblem(`${path}: is not JSON`);
+  }
+  const texts = [...text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g)];
+  if (texts.filter(([, colon]) => colon).length > kept) {
+    throw new FileProblem(`${path}: has a name twice in one object`);
+  }
+  return json;
 }
 
 const nonEmpty = z.string().min(1, "is empty");

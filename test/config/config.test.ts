@@ -477,6 +477,11 @@ test("MERCHANTS_FILE configures several merchant accounts", () => {
   bad('{"a":{"login":"x"}}', /^MERCHANTS_FILE: .*a\.password/);
   bad('{"a/b":{"login":"x","password":"y"}}', /^MERCHANTS_FILE: .*a\/b: is not a name of letters/);
   bad('{"a":{"login":"x","password":"y","passwort":"z"}}', /^MERCHANTS_FILE/);
+  const twice = /^MERCHANTS_FILE: .*has a name twice/;
+  bad('{"a":{"login":"x","password":"y"},"a" : {"login":"z","password":"y"}}', twice);
+  bad('{"a":{"login":"x","password":"y\\"","password":"z"}}', twice);
+  const colons = '{"a":{"login":"x\\\\","password":"\\":\\":"},"b":{"login":"\\"","password":"y"}}';
+  assert.equal(readConfig({ ...live, MERCHANTS_FILE: file("ok.json", colons) }).accounts.size, 2);
 });
 
 test("two accounts with one password are refused: each would accept the other's callbacks", () => {
