@@ -40,10 +40,16 @@ export function rateLimitHeaders({ headers }: HttpHead): RateLimitHeaders {
   };
 }
 
-/** The pause that an answer asks for by a number of seconds in Retry-After, in milliseconds. */
+/**
+ * The pause that an answer asks for by Retry-After, in milliseconds: of seconds, or up to a date by
+ * the clock of the answer (RFC 9110, section 10.2.3).
+ */
 export function pauseMs({ headers }: HttpHead): number | undefined {
   const text = single(headers["retry-after"]) ?? "";
-  return /^[1-9]\d{0,5}$/.test(text) ? Number(text) * 1_000 : undefined;
+  const seconds = /^\d+$/.test(text)
+    ? Number(text)
+    : (Date.parse(text) - Date.parse(single(headers.date) ?? "")) / 1_000;
+  return seconds >= 1 && seconds < 1_000_000 ? seconds * 1_000 : undefined;
 }
 
 /**

@@ -31,10 +31,16 @@ test("a read whose connection is lost twice is answered at the third attempt", a
 });
 
 test("a read is not sent again before the pause that the service asks for", async (t) => {
-  const { upstream, server } = await serverRig(t, answer(503, "later", "Retry-After: 7"));
-  const { code, details } = await failureOf(getPayout(upstream));
-  assert.deepEqual([code, details.retryAfterMs], ["UNAVAILABLE", 7_000]);
-  assert.equal(server.requests.length, 1);
+  const dates = [
+    "Date: Sun, 29 Nov 2026 10:00:00 GMT",
+    "Retry-After: Sun, 29 Nov 2026 10:00:07 GMT",
+  ];
+  for (const pause of [["Retry-After: 7"], dates]) {
+    const { upstream, server } = await serverRig(t, answer(503, "later", ...pause));
+    const { code, details } = await failureOf(getPayout(upstream));
+    assert.deepEqual([code, details.retryAfterMs], ["UNAVAILABLE", 7_000]);
+    assert.equal(server.requests.length, 1);
+  }
 });
 
 test("a write that fails is sent once", async (t) => {
