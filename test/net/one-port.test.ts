@@ -8,6 +8,7 @@ import tls from "node:tls";
 import { createClient } from "@connectrpc/connect";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { defaultConnectionLimits } from "../../src/net/connection-limits.ts";
+import { Body } from "../../src/net/intake.ts";
 import { createOnePort } from "../../src/net/one-port.ts";
 import { connected } from "../ask.ts";
 import {
@@ -65,6 +66,15 @@ test("ALPN picks HTTP/2 when the client offers it", async () => {
     assert.equal(socket.alpnProtocol, chosen);
     socket.destroy();
   }
+});
+
+test("a body that comes with its headers is taken without a wait", async (t) => {
+  const receive = t.mock.method(Body.prototype, "receive");
+  await using started = await start(answers);
+  const socket = await connected(t, started.port);
+  socket.write(post("{}") + post("{}", "Connection: close\r\n"));
+  assert.match(await text(socket), /(HTTP\/1\.1 200 OK\r\n(.*\r\n)*\r\n\{"cursor":"c1"\}){2}$/);
+  assert.equal(receive.mock.callCount(), 0);
 });
 
 test("bytes may arrive one by one, HTTP/2 preface and HTTP/1.1 request alike", async (t) => {
