@@ -10,8 +10,11 @@ export interface Defect {
   readonly instead: string;
   /** The checks that may find it. */
   readonly brokenChecks: readonly string[];
-  /** The seed of a history that showed it when this was written, or the name of a kept history. */
-  readonly shownBy: number | keyof typeof kept;
+  /**
+   * The seed of a history that showed it when this was written, or the name of a kept history. Default:
+   * 1.
+   */
+  readonly shownBy?: number | keyof typeof kept;
 }
 
 type Planted = Record<string, Record<string, Omit<Defect, "name" | "file">>>;
@@ -29,7 +32,6 @@ export const defects = defectsIn({
       line: 'return state !== "pending" && !needsOperator;',
       instead: 'return state === "running" && !needsOperator;',
       brokenChecks: ["sent while another is open"],
-      shownBy: 1,
     },
     "a key is free again when the outcome is unknown": {
       line: 'if (key.state === "running") key.state = "unknown";',
@@ -41,7 +43,6 @@ export const defects = defectsIn({
       line: "holdsLock(call) && Number(",
       instead: 'call.state === "unknown" && holdsLock(call) && Number(',
       brokenChecks: ["sent while another is open"],
-      shownBy: 1,
     },
     "a lock lasts as long as the lease": {
       line: "Number(call.startedAt) + locksMs > nowMs",
@@ -92,13 +93,11 @@ export const defects = defectsIn({
       line: "if (!(error instanceof GatewayError) || error.details.outcomeUnknown)",
       instead: "if (!(error instanceof GatewayError))",
       brokenChecks: ["sent while another is open", "charged, told as failed"],
-      shownBy: 1,
     },
     "a call that was sent is told as cancelled when its caller's deadline passes": {
       line: "return perhapsSent ? notKnownYet(externalId, error) : error;",
       instead: "return perhapsSent && !progress ? notKnownYet(externalId, error) : error;",
       brokenChecks: ["charged, told as failed"],
-      shownBy: 1,
     },
     "the lease is counted from its answer": {
       line: "return { begun, elapsedMs };",
@@ -116,7 +115,6 @@ export const defects = defectsIn({
       line: "return unlessAborted(answer, signal, errorOf);",
       instead: "return answer ?? unlessAborted(answer, signal, errorOf);",
       brokenChecks: ["outlived its deadline"],
-      shownBy: 1,
     },
     "a key is the same in all accounts": {
       line: "const id = JSON.stringify([account, method, key]);",
@@ -146,7 +144,6 @@ export const defects = defectsIn({
       line: "if (call.signal.aborted) throw errorOfAbort(call.signal);\n      const { account } = call.caller;",
       instead: "throw keyReused();\n      const { account } = call.caller;",
       brokenChecks: ["refused without a cause"],
-      shownBy: 1,
     },
     "the lease of a call is short": {
       line: "const leaseMs = sendWithinMs + timeouts.timeoutMs + graceMs;",
@@ -160,7 +157,6 @@ export const defects = defectsIn({
       line: "const identity = [kind, subjectId, operation, operationId, status, statusCode];",
       instead: "const identity: unknown[] = [kind, subjectId];",
       brokenChecks: ["acknowledged, not in the log once", "not what the ledger says"],
-      shownBy: 1,
     },
   },
   "ledger/entries.ts": {
@@ -168,7 +164,6 @@ export const defects = defectsIn({
       line: "if (isRepeat && !changesHold) return",
       instead: "if (!entry.digest && isRepeat && !changesHold) return",
       brokenChecks: ["acknowledged, not in the log once"],
-      shownBy: 1,
     },
   },
   "ledger/account.ts": {
@@ -176,7 +171,6 @@ export const defects = defectsIn({
       line: "bytes: writeEvent(this.keyring?.events, event, trace)",
       instead: "bytes: writeEvent(this.keyring?.events, { ...event, state: 0 }, trace)",
       brokenChecks: ["shown otherwise than stored"],
-      shownBy: 1,
     },
   },
   "callbacks/receiver.ts": {
@@ -219,7 +213,6 @@ export const defects = defectsIn({
       line: "({ place }) => place > after",
       instead: "({ place }) => place >= after",
       brokenChecks: ["shown twice or out of order"],
-      shownBy: 1,
     },
   },
   "stores/stored-account.ts": {
@@ -239,7 +232,6 @@ export const defects = defectsIn({
       line: "if (now.version !== was) return false;",
       instead: 'if (was === "none") return false;',
       brokenChecks: ["sent while another is open"],
-      shownBy: 1,
     },
   },
   "stores/local-account.ts": {
@@ -264,13 +256,11 @@ export const defects = defectsIn({
       instead:
         'if (paying.at(-1)?.status === "failure") return PaymentState.FAILED;\n  if (moved.length > 0) return PaymentState.PAID;',
       brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
-      shownBy: 1,
     },
     "an open call does not show in the state": {
       line: "if (callIsOpen) return PaymentState.UNKNOWN;\n  if (authorized",
       instead: "if (authorized",
       brokenChecks: ["charged, shown as failed"],
-      shownBy: 1,
     },
   },
   "reconcile/reconciler.ts": {
@@ -478,7 +468,6 @@ export const defects = defectsIn({
       line: "if (before) change.indexes.push(",
       instead: "if (before && index === undefined) change.indexes.push(",
       brokenChecks: ["listed otherwise"],
-      shownBy: 1,
     },
   },
 });

@@ -24,7 +24,7 @@ export function testDefects(defects: readonly Defect[], store: StoreName, tries:
     for (const defect of defects) {
       test(defect.name, async () => {
         const { runSeed, runPlan } = await planting(defect);
-        const { shownBy, brokenChecks } = defect;
+        const { shownBy = 1, brokenChecks } = defect;
         // After any change of the code the defect may show in the history of another seed.
         const isShown = async (seed: number) => {
           const { violations } = await (typeof shownBy === "number"
