@@ -31,12 +31,15 @@ export interface DeadLettersOptions {
   readonly behind?: string | undefined;
 }
 
-/** What one account may have. */
-export interface LettersBound {
+/** What the letters of an account take together. */
+interface Taken {
   readonly letters: number;
-  /** Of their bodies together, as they are stored. */
+  /** Of their bodies, as they are stored. */
   readonly bytes: number;
 }
+
+/** What one account may have. */
+const bound: Taken = { letters: 10_000, bytes: 64 * 1024 * 1024 };
 
 /**
  * The dead letters of all accounts, as records: one for each, whose body is an attachment, encrypted
@@ -46,11 +49,9 @@ export interface LettersBound {
  */
 export class DeadLetters {
   readonly #accountOf: (account: string) => LedgerAccount;
-  readonly #bound: LettersBound;
 
-  constructor(accountOf: (account: string) => LedgerAccount, bound = defaultBound) {
+  constructor(accountOf: (account: string) => LedgerAccount) {
     this.#accountOf = accountOf;
-    this.#bound = bound;
   }
 
   /**
@@ -66,8 +67,7 @@ export class DeadLetters {
       const [draft, sum] = change.drafts as readonly [Draft, Draft];
       if (draft.value) return true;
       const taken = sumIn(sum);
-      const { letters: max, bytes: maxBytes } = this.#bound;
-      change.isRead = taken.letters >= max || taken.bytes + bytes.length > maxBytes;
+      change.isRead = taken.letters >= bound.letters || taken.bytes + bytes.length > bound.bytes;
       const place = change.instant;
       if (!change.isRead) put(change, { ...letter, bytes: bytes.length, place }, bytes);
       return !change.isRead;
@@ -161,10 +161,7 @@ function put(change: Change, letter: LetterRecord | undefined, body?: Uint8Array
   const { bytes } = letter ?? (draft.value as LetterRecord);
   const sign = letter ? 1 : -1;
   const before = sumIn(sum);
-  const after: LettersBound = {
-    letters: before.letters + sign,
-    bytes: before.bytes + sign * bytes,
-  };
+  const after: Taken = { letters: before.letters + sign, bytes: before.bytes + sign * bytes };
   draft.value = letter;
   if (body) draft.attachments.set("body", body);
   sum.value = after.letters > 0 ? after : undefined;
@@ -172,8 +169,8 @@ function put(change: Change, letter: LetterRecord | undefined, body?: Uint8Array
   for (const one of change.drafts) Object.assign(one, { keepMs: foreverMs, isPinned: true });
 }
 
-function sumIn({ value }: Draft): LettersBound {
-  return (value as LettersBound | undefined) ?? { letters: 0, bytes: 0 };
+function sumIn({ value }: Draft): Taken {
+  return (value as Taken | undefined) ?? { letters: 0, bytes: 0 };
 }
 
 function keyOf(id: string): string {
@@ -182,7 +179,6 @@ function keyOf(id: string): string {
 
 const sumKey = "letters";
 const index = "letters";
-const defaultBound: LettersBound = { letters: 10_000, bytes: 64 * 1024 * 1024 };
 /** A hundred years. */
 const foreverMs = 100 * 365 * 86_400_000;
 /** Small, since a body may have 1 MiB. */

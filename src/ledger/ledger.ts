@@ -22,7 +22,7 @@ import {
   pendingFrom,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { DeadLetters, type LettersBound } from "./dead-letters.ts";
+import { DeadLetters } from "./dead-letters.ts";
 import { keptFor } from "./entries.ts";
 import { msOf } from "./evidence.ts";
 import {
@@ -64,8 +64,6 @@ import { createTurns } from "./turns.ts";
 
 export interface LedgerOptions extends AccountOptions {
   readonly kernel: Kernel;
-  /** Default: 10,000 dead letters of an account, and 64 MiB together. */
-  readonly lettersBound?: LettersBound | undefined;
 }
 
 /**
@@ -106,7 +104,7 @@ export class Ledger {
 
   constructor(options: LedgerOptions) {
     this.#options = options;
-    this.letters = new DeadLetters((account) => this.#account(account), options.lettersBound);
+    this.letters = new DeadLetters((account) => this.#account(account));
   }
 
   /** Whether what was appended survives this process. */

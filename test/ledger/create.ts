@@ -7,7 +7,7 @@ import type { RedisKernelOptions } from "../../src/stores/redis/account.ts";
 import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel, type SqliteKernelOptions } from "../../src/stores/sqlite/kernel.ts";
 
-type Given = Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report" | "lettersBound">>;
+type Given = Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report">>;
 type Sealed = Given & { readonly keyringOf: NonNullable<LedgerOptions["keyringOf"]> };
 
 export type MemoryLedgerOptions = MemoryKernelOptions & Given;

@@ -8,11 +8,10 @@ import { createMemoryReplicas } from "./create.ts";
 import { cursors, payment, payout, snapshotOf, step, type Told, take } from "./entries.ts";
 import { keptLettersOf, letter, lettersOf } from "./letters.ts";
 import { newCall, started } from "./new-call.ts";
-import { hasCode, isFull } from "./refusals.ts";
+import { hasCode } from "./refusals.ts";
 
 const account = "shop";
 const week = 7 * 86_400_000;
-const lettersBound = { letters: 50, bytes: 40_000 };
 
 /**
  * What two replicas know of one log: its readers, lists and dead letters. Stores know nothing of it, so
@@ -26,7 +25,7 @@ describe("the log of two replicas", () => {
   beforeEach(() => {
     ahead = 0;
     const now = () => Date.now() + ahead;
-    [log, peer] = createMemoryReplicas({ retentionMs: week, lettersBound, now });
+    [log, peer] = createMemoryReplicas({ retentionMs: week, now });
   });
   const stored = async (entry: Entry, by = log) => {
     const { outcome, event } = await by.append(account, entry);
@@ -131,8 +130,6 @@ describe("the log of two replicas", () => {
   });
 
   describe("keeps dead letters", () => {
-    const add = (id: string, { bytes = 9, by = log } = {}) =>
-      by.letters.addDeadLetter(account, letter(id, Buffer.alloc(bytes, id).toString("base64")));
     const remove = (id: string) => log.letters.removeDeadLetter(account, id);
 
     it("once per id, in order, until they are removed", async () => {
@@ -178,31 +175,6 @@ describe("the log of two replicas", () => {
       for (const behind of ["", "x", "-1", "1e3", "+inf"]) {
         await assert.rejects(lettersOf(log, account, { behind }), hasCode("INVALID_ARGUMENT"));
       }
-    });
-
-    it("and refuses them where they do not fit, by all processes together", async () => {
-      const { letters: max } = lettersBound;
-      const added = await Promise.allSettled(
-        Array.from({ length: max + 15 }, (_, n) => add(`l-${n}`, { by: n % 2 ? log : peer })),
-      );
-      const refused = added.filter((one) => one.status === "rejected");
-      assert.equal(refused.filter(({ reason }) => isFull(reason)).length, 15);
-      const [first = letter(""), ...rest] = await lettersOf(peer, account);
-      assert.equal(rest.length, max - 1);
-      await add(first.id);
-      assert.equal(await remove(first.id), true);
-      await add("for the one that was removed");
-      await assert.rejects(add("one more", { by: peer }), isFull);
-      assert.equal(await peer.letters.countDeadLetters(account), max);
-    });
-
-    it("up to a number of bytes together", async () => {
-      const bytes = 0.7 * lettersBound.bytes;
-      await add("large", { bytes });
-      await assert.rejects(add("too much", { bytes }), isFull);
-      await add("small");
-      await remove("large");
-      await add("fits now", { bytes });
     });
   });
 });

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
-import type { Ledger } from "../../../src/ledger/ledger.ts";
+import { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Topic } from "../../../src/ledger/log.ts";
+import { createMemoryKernel } from "../../../src/stores/memory/kernel.ts";
 import { createMemoryLedger } from "../create.ts";
 import { currentStep, cursors, payment, snapshotOf, steps, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
@@ -213,10 +214,32 @@ describe("memory log", () => {
     assert.equal(new Set(made).size, 10);
   });
 
-  it("has room for 64 MiB of dead letters if nothing else is said", async () => {
+  it("has room for 64 MiB of dead letters", async () => {
     const { letters } = fixture().log;
     const base64Of = (mebi: number) => "x".repeat((mebi * 1024 * 1024 * 4) / 3);
     await letters.addDeadLetter("shop", letter("large", base64Of(60)));
     await assert.rejects(letters.addDeadLetter("shop", letter("more", base64Of(4.5))), isFull);
+    await letters.addDeadLetter("shop", letter("small"));
+    await letters.removeDeadLetter("shop", "large");
+    await letters.addDeadLetter("shop", letter("fits now", base64Of(60)));
+  });
+
+  it("refuses dead letters beyond 10,000, of all processes together, and drops none", async () => {
+    const times = { retentionMs: day, firstLookMs: day, giveUpMs: day };
+    const kernel = createMemoryKernel(times);
+    const processes = [0, 1].map(() => new Ledger({ ...times, kernel, keyringOf: undefined }));
+    const add = (n: number) => processes[n % 2]?.letters.addDeadLetter("shop", letter(`l-${n}`));
+    const max = 10_000;
+    for (let n = 0; n < max - 15; n++) await add(n);
+    const last = await Promise.allSettled(Array.from({ length: 30 }, (_, n) => add(max - 15 + n)));
+    const refused = last.flatMap((one) => (one.status === "rejected" ? [isFull(one.reason)] : []));
+    assert.deepEqual(refused, Array(15).fill(true));
+    await add(0);
+    for (const { letters } of processes) assert.equal(await letters.countDeadLetters("shop"), max);
+    for (const is of [true, false]) {
+      assert.equal(await processes[0]?.letters.removeDeadLetter("shop", "l-0"), is);
+    }
+    await add(max + 100);
+    await assert.rejects(async () => add(max + 101), isFull);
   });
 });
