@@ -453,6 +453,7 @@ test("only an error code or type, a 401 or a 429 rejects a money call", async (t
     for (const call of [createPayment, requestPayout]) {
       const error = await failureOf(call(upstream));
       assert.equal(error.code, code, `${status} ${body}`);
+      if (status !== 200) assert.equal(error.details.upstream?.httpStatus, status);
       if (code === "UNKNOWN") {
         assert.deepEqual(error.details.outcomeUnknown, { externalId: "order-1" });
         assert.equal(error.details.retryAfterMs, undefined);
