@@ -1,22 +1,14 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
-import http2 from "node:http2";
 import { test } from "node:test";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
+import type { HttpResponse, RequestHead } from "../../src/net/request-head.ts";
 import { noReport } from "../../src/report.ts";
 import type { ServingOptions } from "../../src/rpc/methods.ts";
 import { defaultLimits, type ServedMethod } from "../../src/rpc/methods.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
-import { ask } from "../ask.ts";
-import { listen } from "../listen.ts";
-import { openIntake } from "../net/open-intake.ts";
-
-const intake = openIntake();
 
 /** A listener that cannot serve its only method, /x, and its logged errors. */
 function broken() {
@@ -38,41 +30,32 @@ function broken() {
   return { listener: createRequestListener(options as ServingOptions, methods), errors };
 }
 
-type Listener = ReturnType<typeof createRequestListener>;
-
-/** A server that passes its requests to the listener, over each version of HTTP. */
-const servers = {
-  "1.1": (listener: Listener) =>
-    http.createServer((request, response) => {
-      const body = intake.body(request, response, request.socket, () => {});
-      listener(headOfHttp1(request, response, body));
-    }),
-  "2": (listener: Listener) =>
-    http2.createServer().on("stream", (stream, headers) => {
-      const session = stream.session as http2.ServerHttp2Session;
-      const body = intake.body(stream, stream, session, () => {});
-      listener(headOfHttp2(stream, session, headers, body));
-    }),
-};
-
-const statusOf = {
-  "1.1": async (url: string) => (await ask(`${url}/x`, { method: "POST" })).status,
-  async "2"(url: string) {
-    const session = http2.connect(url);
-    const stream = session.request({ ":method": "POST", ":path": "/x" });
-    stream.resume().end();
-    const [headers] = await once(stream, "response");
-    session.destroy();
-    return headers[":status"];
-  },
-};
-
-for (const version of ["1.1", "2"] as const) {
-  test(`a call that cannot be served is answered 500, over HTTP/${version}`, async () => {
-    const { listener, errors } = broken();
-    const server = servers[version](listener);
-    assert.equal(await statusOf[version](`http://127.0.0.1:${await listen(server)}`), 500);
-    server.close();
-    assert.equal(errors.length, 1);
-  });
+/** A request that is answered by statuses, but where sending that fails. */
+function headOf(about: Partial<RequestHead>, fails?: number) {
+  const statuses: number[] = [];
+  const { promise: answered, resolve } = Promise.withResolvers<void>();
+  const answer = ({ status }: HttpResponse) => {
+    if (status === fails) throw new Error("EMFILE");
+    statuses.push(status);
+    resolve();
+  };
+  return { head: { headers: {}, answer, ...about } as RequestHead, statuses, answered };
 }
+
+test("a call that cannot be served is answered 500", () => {
+  const { listener, errors } = broken();
+  const { head, statuses } = headOf({ method: "POST", url: "/x", headers: { host: "here" } });
+  listener(head);
+  assert.deepEqual([statuses, errors.length], [[500], 1]);
+});
+
+test("a file that cannot be read now, as without a free descriptor, does not end the process", async () => {
+  const { listener, errors } = broken();
+  // Where reading the file fails, all after it is not run.
+  const { head, statuses, answered } = headOf({ method: "GET", url: "/openapi.json" }, 200);
+  listener(head);
+  await answered;
+  assert.deepEqual(statuses, [500]);
+  await new Promise(setImmediate);
+  assert.equal(errors.length, 1);
+});
