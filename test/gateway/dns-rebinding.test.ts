@@ -1,19 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { ClientRequest } from "node:http";
-import { connect } from "node:http2";
-import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { create, toBinary } from "@bufbuild/protobuf";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { GetPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { ask } from "../ask.ts";
 import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
 import { logRecords } from "../log-records.ts";
 import { closing, ofSuite } from "../of-suite.ts";
-import { envelope, http2Call } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { graphql, paymentTold } from "./callers.ts";
 
@@ -39,6 +34,7 @@ const send = (url: string, headers: Record<string, string>, body?: string, path?
   });
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
+/* How RPC refuses, by each protocol: test/rpc/request-listener.test.ts. */
 const calls: Record<
   string,
   [
@@ -106,48 +102,6 @@ test("a WebSocket that a foreign page opens is refused", async () => {
   assert.equal(await opened(open, {}, `${open.publicUrl}/graphql`), 101);
   assert.equal(await opened(open, {}), 101);
   assert.equal(await opened(closed, rebound), 101, "without the guard");
-});
-
-test("over HTTP/2 the guard checks :authority, and gRPC calls get a gRPC status", async () => {
-  const message = create(GetPaymentRequestSchema, { externalId: "e" });
-  const framed = envelope(toBinary(GetPaymentRequestSchema, message));
-  const call = async ({ rpcUrl }: Gateway, headers: Record<string, string>, body: Buffer) => {
-    const session = connect(rpcUrl);
-    const more = { authorization, te: "trailers", ...headers };
-    const stream = session.request(http2Call("GetPayment", more));
-    stream.end(body);
-    const trailers: Record<string, unknown> = {};
-    stream.on("trailers", (told) => Object.assign(trailers, told));
-    const [told] = (await once(stream, "response")) as [Record<string, unknown>];
-    const answered = await text(stream);
-    session.close();
-    return { answered, headers: { ...told, ...trailers } };
-  };
-  const grpc = { "content-type": "application/grpc" };
-  const authority = { ":authority": "evil.example:4001" };
-  const refused = await call(open, { ...grpc, ...authority }, framed);
-  assert.equal(refused.headers[":status"], 200);
-  assert.equal(refused.headers["grpc-status"], "7");
-  assert.match(decodeURIComponent(`${refused.headers["grpc-message"]}`), /AUTH_MODE=none.*Host/);
-  const details = Buffer.from(`${refused.headers["grpc-status-details-bin"]}`, "base64");
-  assert.ok(details.includes("google.rpc.ErrorInfo"));
-  const web = await call(
-    open,
-    { "content-type": "application/grpc-web+proto", ...authority },
-    framed,
-  );
-  assert.match(web.answered, /grpc-status: 7\r\ngrpc-status-details-bin: /);
-  const connectRefused = await call(open, authority, Buffer.from("{}"));
-  assert.equal(connectRefused.headers[":status"], 421);
-  const { code, details: told } = JSON.parse(connectRefused.answered);
-  assert.deepEqual([code, told[0].type], ["permission_denied", "google.rpc.ErrorInfo"]);
-  const stream = { "content-type": "application/connect+json", ...authority };
-  const streamRefused = await call(open, stream, framed);
-  assert.equal(streamRefused.headers[":status"], 200);
-  assert.equal(JSON.parse(streamRefused.answered.slice(5)).error.code, "permission_denied");
-  assert.equal((await call(open, grpc, framed)).headers["grpc-status"], "5", "not found");
-  const unguarded = await call(closed, { ...grpc, ...authority }, framed);
-  assert.equal(unguarded.headers["grpc-status"], "5", "without the guard");
 });
 
 test("callbacks are accepted with any Host", async () => {
