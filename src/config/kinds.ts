@@ -289,7 +289,7 @@ function parsed(path: string, text: string): unknown {
   } catch {
     throw new FileProblem(`${path}: is not JSON`);
   }
-  const texts = [...text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g)];
+  const texts = [...text.matchAll(/[^"]*"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/gy)];
   if (texts.filter(([, colon]) => colon).length > kept) {
     throw new FileProblem(`${path}: has a name twice in one object`);
   }
