@@ -15,10 +15,8 @@ import {
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import { connectRedis } from "../../src/redis/connect.ts";
 import { noReport } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { createTracing } from "../../src/telemetry/telemetry.ts";
 import { sign } from "../../src/wire/signature.ts";
@@ -27,6 +25,7 @@ import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issue
 import { createRedisLedger } from "../ledger/create.ts";
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { connected } from "../redis/suite.ts";
 import { startBefore } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import { timeoutMs } from "../until.ts";
@@ -559,7 +558,7 @@ test("control: with sealing off, the same search finds secrets in Redis", {
 }, async (t) => {
   assert.ok(redis);
   const off: Seal = { close: (text) => Buffer.from(text), open: (text) => Buffer.from(text) };
-  const connector = connectRedis(new Secret(redis.url), () => {});
+  const connector = await connected(redis.url);
   const log = createRedisLedger({
     redis: connector,
     prefix: "unsealed",

@@ -234,10 +234,10 @@ export const defects = defectsIn({
       brokenChecks: ["sent while another is open"],
     },
   },
-  "stores/local-account.ts": {
+  "ledger/ledger.ts": {
     "the reconciler's lease is over at once, and every gateway reconciles": {
-      line: "this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });",
-      instead: "this.#leases.set(name, { holder, untilMs: nowMs + 0 * ttlMs });",
+      line: "value: { holder, at: change.now }, keepMs: ttlMs",
+      instead: "value: { holder, at: change.now }, keepMs: 0 * ttlMs",
       brokenChecks: ["looked up by two gateways"],
       shownBy: 29,
     },
