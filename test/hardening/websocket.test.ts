@@ -41,6 +41,17 @@ test("a socket that never sends connection_init is closed", async (t) => {
   await neighboursServed(t, attacked);
 });
 
+test("a socket is not closed for a connection_init that came while the process stood still", async (t) => {
+  const attacked = await rig(t);
+  const { socket, send, message } = await rawSocket(t, attacked.served, { mute: true });
+  send({ type: "connection_init" });
+  const sinceMs = performance.now();
+  while (performance.now() - sinceMs < 3_200);
+  const closed = once(socket, "close").then(([code]) => assert.fail(`closed with ${code}`));
+  await Promise.race([message("connection_ack"), closed]);
+  closed.catch(() => {});
+});
+
 /** Sends an upgrade that is refused, by default for its path; the client never closes its side. */
 function refusedUpgrade(t: TestContext, { wsUrl }: Served, path = "/elsewhere"): Socket {
   const { hostname, port } = new URL(wsUrl);

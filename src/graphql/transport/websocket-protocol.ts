@@ -173,10 +173,12 @@ export function createProtocol(edge: Edge) {
       void live.failing.then(() => cutUnlessRead(isUnread, () => socket.terminate()));
     }
 
-    const initTimeout = setTimeout(() => {
+    const tooLate = () => {
       const reason = "Connection initialisation timeout";
-      socket.close(CloseCode.ConnectionInitialisationTimeout, reason);
-    }, initTimeoutMs);
+      if (!hasInit) socket.close(CloseCode.ConnectionInitialisationTimeout, reason);
+    };
+    // What came while the process stood still is read first.
+    const initTimeout = setTimeout(() => setImmediate(tooLate), initTimeoutMs);
     if (socket.protocol !== GRAPHQL_TRANSPORT_WS_PROTOCOL) {
       socket.close(CloseCode.SubprotocolNotAcceptable, "Subprotocol not acceptable");
     }
