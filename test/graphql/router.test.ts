@@ -14,6 +14,7 @@ import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
 import { paymentTold, sendCallback, sendRefund } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
 import { timeoutMs, until } from "../until.ts";
 import type { Answer } from "./serve.ts";
 
@@ -168,9 +169,7 @@ describe("behind a router", { skip }, () => {
 
   /** How many mutations have ended at the gateway. */
   async function mutations(): Promise<number> {
-    const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
-    const line = /^\w*graphql_operations_total\{.*type="mutation".*\} (\d+)$/gm;
-    return [...text.matchAll(line)].reduce((sum, [, count]) => sum + Number(count), 0);
+    return (await scrapeOf(gateway)).sum("graphql_operations_total", { type: "mutation" });
   }
 
   const statesOf = `query ($ids: [ID!]!) { orders(ids: $ids) {
