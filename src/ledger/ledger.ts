@@ -320,7 +320,7 @@ export class Ledger {
     for (let asked = limit; ; asked *= 2) {
       const nowMs = this.nowMs(account);
       const range = { min: from, max: from + nowMs, limit: asked };
-      const { calls, isAll } = await this.#callsIn(account, [dueIndex], range);
+      const { calls, isAll } = await this.#callsIn(account, dueIndex, range);
       const due = calls.filter(
         (intent) =>
           (intent.state !== "running" || isUnknown(intent, nowMs)) && !this.isEnding(intent),
@@ -347,14 +347,15 @@ export class Ledger {
   }
 
   /**
-   * Calls of unknown or pending outcome, for operators and metrics: those that were given up come first, then
-   * the unknown ones, then the pending ones; each oldest first. Only 1,000 are considered, those first
-   * that were given up, or are due, longest ago, the pending ones last.
+   * Calls of unknown or pending outcome, for operators and metrics: those that were given up come first,
+   * then the unknown ones, then the pending ones; each oldest first. Only 1,000 that were given up are
+   * considered, the longest ago, and 1,000 others: the longest due first, the pending ones last.
    */
   async unsettled(account: string): Promise<Intent[]> {
-    const indexes = [givenUpIndex, dueIndex];
-    const { calls } = await this.#callsIn(account, indexes, { limit: maxInspected });
-    return unsettledOf(calls, this.nowMs(account));
+    const range = { limit: maxInspected };
+    const given = await this.#callsIn(account, givenUpIndex, range);
+    const due = await this.#callsIn(account, dueIndex, range);
+    return unsettledOf([...given.calls, ...due.calls], this.nowMs(account));
   }
 
   /**
@@ -364,7 +365,7 @@ export class Ledger {
   async endLeases(account: string): Promise<void> {
     // Most calls are pending: a step on each would keep a gateway from its start for minutes.
     const range = { max: pendingFrom - 1, limit: Number.MAX_SAFE_INTEGER };
-    const { calls } = await this.#callsIn(account, [dueIndex], range);
+    const { calls } = await this.#callsIn(account, dueIndex, range);
     const nowMs = this.nowMs(account);
     // By a clock that was set back since it began, nobody looks at a call before the clock catches up.
     const waiting = calls.filter(
@@ -404,12 +405,12 @@ export class Ledger {
   }
 
   /**
-   * The calls that indexes name, without those whose record cannot be read. Members whose call is gone
+   * The calls that an index names, without those whose record cannot be read. Members whose call is gone
    * are dropped. @returns `isAll` if there are no more
    */
-  async #callsIn(account: string, indexes: readonly string[], range: RangeOptions) {
+  async #callsIn(account: string, index: string, range: RangeOptions) {
     const of = this.#account(account);
-    const found = await of.kernel.range(indexes, range);
+    const found = await of.kernel.range([index], range);
     const isAll = found.length < range.limit;
     if (found.length === 0) return { calls: [], isAll };
     const keys = new Set(found.map(({ member }) => callOfMember(member).key));
@@ -432,13 +433,9 @@ export class Ledger {
       }
     });
     if (gone.length > 0) {
-      const changes = indexes.flatMap((index) =>
-        gone.map((member) => ({ index, member, score: undefined })),
-      );
+      const indexes = gone.map((member) => ({ index, member, score: undefined }));
       // Whoever finds them next tries again.
-      await of.kernel
-        .commit({ token: "", records: [], events: [], indexes: changes })
-        .catch(() => {});
+      await of.kernel.commit({ token: "", records: [], events: [], indexes }).catch(() => {});
     }
     return { calls, isAll };
   }

@@ -123,3 +123,11 @@ test("of unsettled calls those that were given up come first, then unknown, then
   assert.equal((await b.unsettled(account)).length, 2);
   assert.deepEqual(await b.unsettled("other"), []);
 });
+
+test("those that were given up, however many, hide no call of unknown outcome", async () => {
+  const { a, b, lose } = replicas();
+  for (let n = 0; n < 1_000; n++) await a.giveUp(account, await lose(`given up ${n}`));
+  await lose("unknown");
+  const told = await b.unsettled(account);
+  assert.deepEqual([told.length, told.at(-1)?.externalId], [1_001, "unknown"]);
+});
