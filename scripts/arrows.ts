@@ -48,10 +48,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   callbacks: ["wire/", "ledger/", "net/"],
   live: [],
   core: ["live/", "upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],
-  rpc: [
-    ...["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
-    "openapi.json",
-  ],
+  rpc: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
   graphql: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
   admin: [
     ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "ratelimit/"],
