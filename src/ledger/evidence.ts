@@ -20,11 +20,10 @@ import { paymentState, succeeded } from "./payment-state.ts";
  *   still move money;
  * - a failure is not if another open call may have made it and is left with none: that call's own
  *   answer may come, while this one may still charge;
- * - a failure is not if it may be that of a call which ended without naming its payment
- *   (`namelessMark`), nor for a running call: it may be that of a call which the store does not know
- *   yet, while this one may still charge;
- * - an attempt that goes on or failed is not if it may be that of a call which the success of another
- *   one settled (`markByAnother`).
+ * - an attempt that failed or goes on is not if it may be that of a call which ended without naming
+ *   its payment (`namelessMark`), or which the success of another one settled (`markByAnother`);
+ * - a failure is not for a running call: it may be that of a call which the store does not know yet,
+ *   while this one may still charge.
  *
  * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
  * per external_id succeeds (spec, Payments). A call that is settled so may be an attempt even so, if
@@ -85,8 +84,8 @@ export function markOfRefusal(method: MoneyMethod, paymentId: string | undefined
 }
 
 /**
- * The mark of a call that is over and did not name its payment: one failure of the external_id may be
- * its own, and it is unknown which.
+ * The mark of a call that is over and did not name its payment: one attempt of the external_id that
+ * failed, or that goes on and will be told as failed, may be its own, and it is unknown which.
  */
 function namelessMark(method: MoneyMethod): string {
   return `? ${method}`;
@@ -156,12 +155,13 @@ function claimed(
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
       .sort((a, b) => failed(a) - failed(b) || byPlace(beganAt(method, a), beganAt(method, b)));
-    const nameless = marks.filter((mark) => isNameless(mark, method));
-    let anyLeft = nameless.filter((mark) => mark === markByAnother).length;
-    let failuresLeft = nameless.length - anyLeft;
+    // Each of these calls may have made an attempt that fails, or goes on until it is told as failed:
+    // as many failures are left to them, and until all are known, so is what goes on.
+    const nameless = marks.filter((mark) => isNameless(mark, method)).length;
+    const areTheirs = all.filter(failed).slice(0, nameless);
     const found = all.find((state) => {
-      if (failed(state) && failuresLeft-- > 0) return false;
-      if (!succeeded(state) && anyLeft-- > 0) return false;
+      if (areTheirs.includes(state)) return false;
+      if (state.rank !== 2 && areTheirs.length < nameless) return false;
       return !taken.has(state) && beganAfter(of, state);
     });
     if (found) taken.add(found);

@@ -201,7 +201,8 @@ export const giveUpMs = 2.5 * tickMs;
 /** How long what is stored counts in a scene. */
 export const ages = { retentionMs: 1e12, firstLookMs: 1_000, giveUpMs };
 const baseMs = 1_700_000_000_000;
-const token = "commit";
+/** Of each commit. */
+export const token = "commit";
 
 export function timeOf(tick: number): number {
   return baseMs + tick * tickMs;

@@ -220,6 +220,8 @@ export class World implements Space {
       b[at + place] = where;
       // A confirmation that fails is not called back.
       if (where === At.success || (where === At.failure && !isConfirm)) this.#addNews(0, i, where);
+      // That it went on may be told behind its refusal.
+      if (what === Said.declined && !isConfirm) this.#addNews(0, i, At.pending);
       this.#send("at the service, call # becomes ", i, atNames[where]);
     };
     if (a[at + place] === At.pending) {
@@ -562,9 +564,11 @@ export class World implements Space {
     if (calls.some(({ open, isFlagged }) => open && !isFlagged)) {
       return "in the end each call is settled or flagged";
     }
-    // In this world nobody asks for a call that counted as settled, and its callback was lost.
-    const isUnasked = ({ told }: CallSummary, i: number) =>
-      (a[callAt(i) + bits]! & byAnother) !== 0 && told < At.success;
+    // In this world nobody asks for a call that counted as settled, and its callback was lost; nor for
+    // a payment that goes on and that no open call made.
+    const isUnasked = ({ told, open }: CallSummary, i: number) =>
+      told < At.success &&
+      ((a[callAt(i) + bits]! & byAnother) !== 0 || (told === At.pending && !open));
     if (known.isCancelVague || calls.some(isUnasked)) return "";
     const truth = this.#truth(a, known);
     // Of what was refused without a name, only a callback tells.

@@ -160,7 +160,7 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
   ],
   // It arrived once the payment was taken back, before the gateway knew of that.
   "a call that a success settled may be any later attempt but one that succeeds": [
-    "p0 success; a lost; open ; p0 success cancel; b lost; p1 pending; b?; p2 pending; b? p2 goes on",
+    "p0 success; a lost; open ; p0 success cancel; b lost; p1 pending; b?; p2 pending; b?; p1 failure; b? p2 goes on",
     "p0 success; a lost; open ; p0 success cancel; b lost; p1 pending; p1 failure; b?; p2 failure; b? p2",
     "p0 success; a lost; open ; p0 success cancel; b lost; p1 pending; p1 success; open ",
   ],
@@ -176,7 +176,13 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
     "x runs; x refused p1; a lost; p1 failure; a?; p2 failure; a? p2",
   "a failure is no evidence if it may be that of a refusal without a payment_id, but two are":
     "x runs; x refused; a lost; p1 failure; a?; p2 failure; a? p2",
-  "after a refusal without a payment_id, a pending payment is evidence for the open call":
+  // The callback that it is pending may come late, too.
+  "nor is a pending payment evidence until as many failures are known": [
+    "x runs; x refused; a lost; p1 pending; a?; p1 failure; a?; p2 failure; a? p2",
+    "x runs; x refused; a lost; p1 pending; p2 pending; a?; p1 failure; a? p2 goes on",
+    "x runs; x refused; a lost; p1 pending; a?; p2 failure; a? p1 goes on; p1 failure; a? p2",
+  ],
+  "after a refusal without a payment_id whose failure is known, a pending payment is evidence":
     "x runs; x refused; a lost; p1 failure; p2 pending; a? p2 goes on",
   "a refusal without a payment_id accounts for one failure, also if that came before the call":
     "x runs; x refused; p1 failure; a lost; p2 failure; a? p2",
