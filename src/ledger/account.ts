@@ -83,6 +83,14 @@ export class LedgerAccount {
   }
 
   /**
+   * Has the store tell its clock, unless it has. By a machine's clock that is wrong, an event would be
+   * dated wrongly, and a call that runs taken for lost.
+   */
+  async hearClock(): Promise<void> {
+    if (!this.kernel.hasClock) await this.kernel.read([]);
+  }
+
+  /**
    * Decides a step on these records and commits it. It supposes that a record is as this process left
    * it, or new; if not, it decides again on what the store has. Steps on one record wait for each
    * other.
@@ -103,8 +111,7 @@ export class LedgerAccount {
   }
 
   async #transact<T>(keys: readonly string[], decide: (change: Change) => T): Promise<Done<T>> {
-    // By a machine's clock that is wrong, the event would be dated wrongly, and the call looked up late.
-    if (!this.kernel.hasClock) await this.kernel.read([]);
+    await this.hearClock();
     /** The store's clock when it answered how the records are. */
     let foundMs: number | undefined;
     for (let tries = 0; tries < maxTries; tries++) {

@@ -310,6 +310,7 @@ export class Ledger {
    * then the pending ones, the longest due first of each.
    */
   async due(account: string, limit: number): Promise<Intent[]> {
+    await this.#account(account).hearClock();
     const lost = await this.#dueFrom(0, account, limit);
     if (lost.length === limit) return lost;
     return [...lost, ...(await this.#dueFrom(pendingFrom, account, limit - lost.length))];
@@ -352,6 +353,7 @@ export class Ledger {
    * considered, the longest ago, and 1,000 others: the longest due first, the pending ones last.
    */
   async unsettled(account: string): Promise<Intent[]> {
+    await this.#account(account).hearClock();
     const range = { limit: maxInspected };
     const given = await this.#callsIn(account, givenUpIndex, range);
     const due = await this.#callsIn(account, dueIndex, range);

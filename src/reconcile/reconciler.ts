@@ -92,8 +92,9 @@ async function reconcile(
 
   /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
   async function round(): Promise<number> {
-    sinceMs ??= ledger.nowMs(account);
     const due = await ledger.due(account, batch);
+    // By now the store's clock is known.
+    sinceMs ??= ledger.nowMs(account);
     let left = batch;
     for (const intent of due) {
       if (stop.aborted) return 0;

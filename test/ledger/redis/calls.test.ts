@@ -38,6 +38,15 @@ describe("on Redis", { skip: withoutRedis }, () => {
     createRedisCalls({ ...options, redis, prefix: "", ...about });
   const key = { digest: "d", fingerprints: ["f"] };
 
+  it("takes no call that runs for lost by a machine's clock that is ahead", async (t) => {
+    const prefix = randomUUID();
+    started(await make({ prefix }).begin("default", newCall()));
+    const { now } = Date;
+    t.mock.method(Date, "now", () => now() + 3_600_000);
+    assert.deepEqual(await make({ prefix }).due("default", 10), []);
+    assert.deepEqual(await make({ prefix }).unsettled("default"), []);
+  });
+
   it("refuses calls for a record whose key is of another type, and no others", async () => {
     const prefix = randomUUID();
     const store = make({ prefix });
