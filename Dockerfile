@@ -13,7 +13,7 @@ RUN npm run build
 
 # No shell, no package manager, and a user without rights. Nothing is written to disk.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot
-ARG VERSION=0.1.0
+ARG VERSION=1.0.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="payments-gateway" \
       org.opencontainers.image.description="Typed RPC, GraphQL and live updates in front of a payments REST service" \

@@ -82,6 +82,28 @@ describe("a packed release", () => {
   });
 });
 
+/** The places that say which version this is, as patterns of which each finds one at least. */
+const places: readonly (readonly [file: string, pattern: RegExp])[] = [
+  ["package-lock.json", /^ {2}"version": "(.*)"/gm],
+  ["openapi.json", /^ {4}"version": "(.*)"/gm],
+  ["sandbox/package.json", /^ {2}"version": "(.*)"/gm],
+  ["devtools/package.json", /"(?:version|@payments-gateway\/sandbox)": "(.*)"/g],
+  ["clients/typescript/package.json", /^ {2}"version": "(.*)"/gm],
+  ["clients/typescript/README.md", /payments-gateway-client-(.*)\.tgz/g],
+  ["clients/graphql/package.json", /^ {2}"version": "(.*)"/gm],
+  ["clients/graphql/README.md", /payments-gateway-graphql-(.*)\.tgz/g],
+  ["Dockerfile", /^ARG VERSION=(.*)$/gm],
+  ["deploy/kubernetes/kustomization.yaml", /^ +newTag: (.*)$/gm],
+];
+
+for (const [file, pattern] of places) {
+  test(`${file} names the version of the gateway`, async () => {
+    const { version } = await json(root, "package.json");
+    const named = [...(await text(root, file)).matchAll(pattern)].map((found) => found[1]);
+    assert.deepEqual([...new Set(named)], [version]);
+  });
+}
+
 async function pack(folder: string, env: NodeJS.ProcessEnv, umask: string): Promise<void> {
   const line = `umask ${umask} && exec "$0" "$@"`;
   const args = [join(root, "scripts/release.ts"), "pack", folder];
