@@ -94,6 +94,8 @@ const places: readonly (readonly [file: string, pattern: RegExp])[] = [
   ["clients/graphql/README.md", /payments-gateway-graphql-(.*)\.tgz/g],
   ["Dockerfile", /^ARG VERSION=(.*)$/gm],
   ["deploy/kubernetes/kustomization.yaml", /^ +newTag: (.*)$/gm],
+  // The newest release: the first heading behind that of what is not released yet.
+  ["CHANGELOG.md", /^## Unreleased\n(?:(?!## ).*\n)*## (.*) - \d{4}-\d\d-\d\d$/gm],
 ];
 
 for (const [file, pattern] of places) {
