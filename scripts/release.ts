@@ -1,7 +1,8 @@
 /**
  * Builds, checks and packs a release into `artifacts/`, and publishes nothing. It refuses a tree
- * with uncommitted changes, or packages that differ from the lock file. Every file has the same
- * bytes on every machine with the same Node and npm: times are that of the commit.
+ * with uncommitted changes, a contract that is not the one in `released/`, and packages that differ
+ * from the lock file. Every file has the same bytes on every machine with the same Node and npm:
+ * times are that of the commit.
  *
  *   node scripts/release.ts                with all tests
  *   node scripts/release.ts --skip-tests   with the checks alone
@@ -51,8 +52,10 @@ try {
 }
 
 function release(): void {
-  const changes = run("git", "status", "--porcelain");
-  if (changes !== "") throw new Error(`commit these changes first:\n${changes}`);
+  refuseChanges("commit these changes first");
+  // The next release is compared with the contract of this one.
+  show("npm", "run", "--silent", "release:contract");
+  refuseChanges("the contract in released/ was another one: commit it as it is now");
   // Fails, and says why, if a package is missing or has another version.
   run("npm", "ls", "--all");
   show("npm", "run", "--silent", "audit");
@@ -66,6 +69,11 @@ function release(): void {
   pack(folder);
   console.log(readFileSync(join(folder, "SHA256SUMS"), "utf8"));
   if (values["skip-tests"]) console.log("The tests were skipped: do not publish this.");
+}
+
+function refuseChanges(why: string): void {
+  const changes = run("git", "status", "--porcelain");
+  if (changes !== "") throw new Error(`${why}:\n${changes}`);
 }
 
 function pack(folder: string): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { appendFile, cp, readdir, readFile, symlink } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -104,6 +104,55 @@ for (const [file, pattern] of places) {
     const named = [...(await text(root, file)).matchAll(pattern)].map((found) => found[1]);
     assert.deepEqual([...new Set(named)], [version]);
   });
+}
+
+test("refuses uncommitted changes, and a contract that is not the one in released/", async (t) => {
+  const checkout = await checkoutOfContract(t);
+  const proto = join(checkout, "proto/payments/v1/payment.proto");
+  await appendFile(proto, "\n// More.\nmessage More {}\n");
+  assert.match(await refusal(checkout), /^commit these changes first:\n M proto\//m);
+
+  await commit(checkout);
+  assert.match(
+    await refusal(checkout),
+    /^the contract in released\/ was another one.*\n M released\/payments-v1\.binpb\.gz$/m,
+  );
+
+  // Behind both refusals it looks at the packages, of which this checkout has no lock file.
+  await commit(checkout);
+  assert.match(await refusal(checkout), /^Command failed: npm ls --all/m);
+});
+
+/** A git checkout of the contract, with the scripts and tools that a release begins with. */
+async function checkoutOfContract(t: TestContext): Promise<string> {
+  const checkout = directory(t);
+  const names = ["buf.yaml", "package.json", "proto", "third_party", "released", "schema.graphql"];
+  for (const name of [...names, "scripts/release.ts", "scripts/change-policy.ts"]) {
+    await cp(join(root, name), join(checkout, name), { recursive: true });
+  }
+  await symlink(join(root, "node_modules"), join(checkout, "node_modules"));
+  await exec("git", ["init", "--quiet"], { cwd: checkout });
+  await appendFile(join(checkout, ".git/info/exclude"), "/node_modules\n");
+  await commit(checkout);
+  return checkout;
+}
+
+async function commit(cwd: string): Promise<void> {
+  await exec("git", ["add", "--all"], { cwd });
+  const author = ["-c", "user.name=test", "-c", "user.email=test@shop.example"];
+  await exec("git", [...author, "commit", "--quiet", "--message", "test"], { cwd });
+}
+
+/** What the release script says in this checkout when it refuses. */
+async function refusal(checkout: string): Promise<string> {
+  const args = ["scripts/release.ts", "--skip-tests"];
+  const ended = exec(process.execPath, args, { cwd: checkout });
+  const { code, stderr } = await ended.then(
+    () => assert.fail("it went on"),
+    (error: Ended) => error,
+  );
+  assert.equal(code, 1);
+  return stderr;
 }
 
 async function pack(folder: string, env: NodeJS.ProcessEnv, umask: string): Promise<void> {
