@@ -122,9 +122,10 @@ interface BillOfMaterials {
   readonly metadata: { timestamp: string; readonly component: { name: string } };
   components: readonly {
     readonly "bom-ref": string;
+    readonly name: string;
     readonly purl: string;
   }[];
-  dependencies: readonly { readonly ref: string }[];
+  dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
 }
 
 /**
@@ -137,16 +138,22 @@ function billOfMaterials(): string {
   const licenses = readFileSync(join(root, "dist/third-party-licenses.txt"), "utf8");
   const bundled = licenses.split("\n\n---\n\n").map((text) => text.split(": ", 1)[0]);
   const inside = new Set(bundled.map((named) => named?.replace(" ", "@")));
+  const nameOf = (purl: string) => decodeURIComponent(purl.replace(/^pkg:npm\/(.*)@.*$/, "$1"));
   const ships = ({ purl }: BillOfMaterials["components"][number]) => {
     const named = decodeURIComponent(purl.replace("pkg:npm/", ""));
     return named.startsWith("@payments-gateway/") || inside.has(named);
   };
-  bill.components = bill.components.filter(ships);
-  const refs = new Set(bill.components.map((component) => component["bom-ref"]));
+  bill.components = [...bill.components.filter(ships), componentOf("clients/graphql")]
+    // npm names a package of the workspace by its folder.
+    .map((component) => ({ ...component, name: nameOf(component.purl) }));
   const { name, version } = manifest();
-  bill.dependencies = bill.dependencies.filter(
-    ({ ref }) => refs.has(ref) || ref === `${name}@${version}`,
-  );
+  const refs = new Set(bill.components.map((component) => component["bom-ref"]));
+  bill.dependencies = bill.dependencies
+    .filter(({ ref }) => refs.has(ref) || ref === `${name}@${version}`)
+    .map(({ ref, dependsOn }) => ({
+      ref,
+      dependsOn: dependsOn.filter((other) => refs.has(other)),
+    }));
   // npm takes the name of the checkout's folder, a random number and the present time.
   bill.metadata.component.name = name;
   bill.metadata.timestamp = new Date(Number(sourceDateEpoch()) * 1_000).toISOString();
@@ -158,8 +165,20 @@ function billOfMaterials(): string {
   return `${JSON.stringify({ ...bill, serialNumber: `urn:uuid:${id}` }, undefined, 2)}\n`;
 }
 
-function manifest() {
-  return JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+/** A package of ours that is outside the workspace, so that npm does not list it. */
+function componentOf(folder: string) {
+  const { name, version, description } = manifest(folder);
+  const ref = { "bom-ref": `${name}@${version}`, type: "library", name, version };
+  return {
+    ...ref,
+    scope: "required",
+    description,
+    purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
+  };
+}
+
+function manifest(folder = "") {
+  return JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 }
 
 /** Seconds since the epoch: the time of the commit, unless the environment says another. */

@@ -71,6 +71,25 @@ describe("a packed release", () => {
     assert.deepEqual(build, ["preact"], "the console has it inside");
   });
 
+  it("names each package as npm does, and no dependency that is not listed", async () => {
+    const { components, dependencies } = await json(release, "sbom.cdx.json");
+    for (const { name, version, purl } of components) {
+      assert.equal(decodeURIComponent(purl), `pkg:npm/${name}@${version}`);
+    }
+    const own = components
+      .map(({ name }: { name: string }) => name)
+      .filter((name: string) => name.startsWith("@payments-gateway/"));
+    const folders = ["client", "devtools", "graphql", "sandbox"];
+    assert.deepEqual(
+      own.sort(),
+      folders.map((name) => `@payments-gateway/${name}`),
+    );
+    const refs = components.map((component: Record<string, string>) => component["bom-ref"]);
+    for (const { ref, dependsOn } of dependencies) {
+      for (const other of dependsOn) assert.ok(refs.includes(other), `${ref}: ${other}`);
+    }
+  });
+
   it("installs a gateway that needs no other packages", async (t) => {
     const project = directory(t);
     const { version } = await json(root, "package.json");
