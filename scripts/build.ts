@@ -142,5 +142,8 @@ function licenses({ inputs }: Metafile): string {
     const text = files.map((file) => readFileSync(join(root, folder, file), "utf8").trim());
     return [`${name} ${version}: ${license}`, ...text].join("\n\n");
   });
+  // The code of these protos is inside, and the packages of Apache-2.0 come without its text.
+  const apache = readFileSync(join(root, "third_party/LICENSE"), "utf8").trim();
+  texts.push(`google/rpc, grpc, buf/validate: Apache-2.0\n\n${apache}`);
   return `${texts.join("\n\n---\n\n")}\n`;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFile, cp, readFile, writeFile } from "node:fs/promises";
+import { copyFile, cp, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
@@ -57,6 +57,8 @@ describe("the Dockerfile", () => {
     const { dependencies } = JSON.parse(await text("package.json"));
     const licenses = await readFile(join(app, "dist/third-party-licenses.txt"), "utf8");
     for (const name of Object.keys(dependencies)) assert.ok(licenses.includes(`${name} `), name);
+    assert.match(licenses, /^@bufbuild\/protobuf .*Apache-2\.0/m);
+    assert.match(licenses, /Apache License\n +Version 2\.0/, "the text, which no package brings");
   });
 
   it("is labelled with the name, the description and the version of package.json", async () => {
@@ -81,6 +83,16 @@ describe("the Dockerfile", () => {
     const copied = ["package.json", "package-lock.json", "src", "devtools", "sandbox", "console"];
     for (const name of [...copied, "scripts"]) assert.ok(allowed.includes(name), name);
     assert.ok(!allowed.some((name) => name.includes("*") && !name.startsWith("tsconfig")));
+  });
+
+  it("builds from the files that .dockerignore lets through", async (t) => {
+    const context = directory(t);
+    for (const [, name = ""] of (await text(".dockerignore")).matchAll(/^!(.*)$/gm)) {
+      await cp(join(root, name), join(context, name), { recursive: true });
+    }
+    await symlink(join(root, "node_modules"), join(context, "node_modules"));
+    await promisify(execFile)("npm", ["run", "build"], { cwd: context });
+    await readFile(join(context, "dist/cli.js"));
   });
 
   it("has a health check that fails without a gateway", async (t) => {
