@@ -123,5 +123,5 @@ function isIdentifier(name: string): boolean {
 /** An enum value's name in lower case, without its prefix; undefined for 0 and unknown values. */
 export function nameOf(desc: DescEnum, value: number): string | undefined {
   if (value === 0) return undefined;
-  return desc.value[value]?.name.slice(desc.sharedPrefix?.length).toLowerCase();
+  return desc.value[value]?.localName.toLowerCase();
 }

@@ -192,8 +192,7 @@ const unexpected = new GatewayError("INTERNAL", "internal error");
 function upstreamExtension(error: UpstreamError) {
   const { code, param, paymentId, errorId } = error;
   // Undefined if it is unset or unknown.
-  const known = error.type === 0 ? undefined : ErrorTypeSchema.value[error.type];
-  const type = known?.name.slice(ErrorTypeSchema.sharedPrefix?.length);
+  const type = error.type === 0 ? undefined : ErrorTypeSchema.value[error.type]?.localName;
   const unrecognized = error.unrecognized.map(({ field, value }) => ({ field, value }));
   return {
     ...{ code, type, param, paymentId, errorId },

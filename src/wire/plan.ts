@@ -3,7 +3,6 @@ import {
   type DescField,
   type DescMessage,
   getOption,
-  hasOption,
   ScalarType,
 } from "@bufbuild/protobuf";
 import { wire, wire_value } from "../gen/payments/v1/options_pb.ts";
@@ -41,14 +40,11 @@ export function wireFields(desc: DescMessage): WireField[] {
 
 /** Number and wire text of each value of an enum but the unspecified one. */
 export function wireTexts(desc: DescEnum): Array<{ number: number; text: string }> {
-  const prefix = desc.sharedPrefix ?? "";
   return desc.values
-    .filter((value) => value.number !== 0)
+    .filter(({ number }) => number !== 0)
     .map((value) => ({
       number: value.number,
-      text: hasOption(value, wire_value)
-        ? getOption(value, wire_value)
-        : value.name.toLowerCase().slice(prefix.length),
+      text: getOption(value, wire_value) || value.localName.toLowerCase(),
     }));
 }
 

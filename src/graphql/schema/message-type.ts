@@ -152,16 +152,12 @@ const scalarNames: Readonly<Partial<Record<ScalarType, string>>> = {
  * it is null in responses.
  */
 export const enumRef = oncePer((desc: DescEnum) => {
-  const prefix = desc.sharedPrefix?.toUpperCase() ?? "";
   return builder.enumType(desc.name, {
     description: describe(desc),
     values: Object.fromEntries(
       desc.values
         .filter((value) => value.number !== 0)
-        .map((value) => [
-          value.name.slice(prefix.length),
-          { value: value.number, description: describe(value) },
-        ]),
+        .map((value) => [value.localName, { value: value.number, description: describe(value) }]),
     ),
   });
 });
