@@ -50,10 +50,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   core: ["live/", "upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],
   rpc: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
   graphql: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
-  admin: [
-    ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "ratelimit/"],
-    ...["reconcile/", "telemetry/", "upstream/", "wire/"],
-  ],
+  admin: [...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "upstream/", "wire/"]],
   "telemetry/tracing": ["version.ts"],
   // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`,
   // and what reads REDIS_URL.
@@ -68,16 +65,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
       "stores/redis/import.ts",
       "stores/sqlite/",
       "upstream/",
-      "wire/",
       "telemetry/log",
     ],
-    ...[
-      "admin/console-api.ts",
-      "admin/dead-letter",
-      "app/check-files.ts",
-      "app/emulator.ts",
-      "app/serve.ts",
-    ],
+    ...["admin/console-api.ts", "app/check-files.ts", "app/emulator.ts", "app/serve.ts"],
     "ratelimit/queued-bucket.ts",
     "devtools/",
     "version.ts",
@@ -122,9 +112,9 @@ const rules: readonly Rule[] = [
 const closed: readonly { readonly name: string; readonly to: RegExp; readonly from: RegExp }[] = [
   {
     // Other rooms report facts (report.ts); telemetry turns them into metrics and logs.
-    name: "only app, admin and commands import telemetry",
+    name: "only app and commands import telemetry",
     to: /^telemetry\/(?!tracing\/)/,
-    from: /^(app\/|telemetry\/|admin\/|cli(\/|\.ts$))/,
+    from: /^(app\/|telemetry\/|cli(\/|\.ts$))/,
   },
   { name: "nobody imports commands", to: /^cli(\/|\.ts$)/, from: /^(devtools\/|cli(\/|\.ts$))/ },
   {
