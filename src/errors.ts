@@ -35,7 +35,7 @@ export interface GatewayErrorDetails {
   readonly retryAfterMs?: number;
   /** Set when a call that moves money was sent and its outcome is not known. */
   readonly outcomeUnknown?: { readonly externalId: string };
-  /** The service refused the call for what is not about it: "later", or the merchant's login. */
+  /** The service attempted nothing: too many requests, or it refused the merchant's credentials. */
   readonly notAttempted?: true;
   /** The cursor from which a stream that ended early can be resumed. */
   readonly resumeCursor?: string;

@@ -97,5 +97,5 @@ function ownBudgets({ rateLimit }: Config): Stores["bucketOf"] {
   return (account, report) => new QueuedBucket({ ...rateLimit, account, report });
 }
 
-/** The store's thread has a longer limit of its own. */
+/** Longer than the store's thread waits for the disk: its own error says more. */
 const diskAnswerMs = 10_000;

@@ -27,7 +27,7 @@ interface Droppable {
 }
 
 /** An answer, or a socket, whose client may leave bytes unread. */
-export interface Unread {
+export interface UnreadAnswer {
   readonly bytes: () => number;
   readonly cut: () => void;
 }
@@ -44,7 +44,7 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
   const bodies = new UnderWay<Droppable & { readonly connection: object }>();
   /** Bytes of the bodies of each connection. */
   const ofConnection = oncePer((_: object) => ({ bytes: 0 }));
-  const watched = new UnderWay<Unread>();
+  const watched = new UnderWay<UnreadAnswer>();
   let inward = 0;
   /** Unread bytes when they were last counted. */
   let outward = 0;
@@ -129,7 +129,7 @@ export function createMemoryBudget(maxBytes: number = intakeLimits.bufferedBytes
       };
     },
     /** Counts the unread bytes of an answer or a socket until it leaves. */
-    watch(unread: Unread): Member<Unread> {
+    watch(unread: UnreadAnswer): Member<UnreadAnswer> {
       sweep ??= setInterval(look, sweepIntervalMs).unref();
       return watched.add(unread);
     },

@@ -13,7 +13,7 @@ export function readRateLimitHeaders(answer: RateLimitHeaders) {
     limit: integer(answer.limit, 1, 1_000_000),
     /** Requests left. */
     remaining: integer(answer.remaining, 0, 1_000_000),
-    // Seconds until full regeneration: more than an hour cannot regenerate a limit per second: it is another unit, such as an epoch.
+    // Seconds until full regeneration. More than an hour is another unit, such as an epoch.
     resetSeconds: integer(answer.reset, 1, 3_600),
   };
 }

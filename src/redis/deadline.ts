@@ -1,10 +1,10 @@
 import type { Cluster, Redis } from "ioredis";
 
-/** Thrown when Redis did not answer in time. The command may have run all the same. */
+/** Redis, or a disk, did not answer in time. The command may have run all the same. */
 export class RedisTimeout extends Error {
   override readonly name = "RedisTimeout";
   constructor(ms: number) {
-    super(`Redis did not answer within ${ms} ms`);
+    super(`the store did not answer within ${ms} ms`);
   }
 }
 

@@ -40,7 +40,7 @@ export function createLogger(
   return Object.fromEntries(levels.map((name) => [name, writer(name)])) as unknown as Logger;
 }
 
-function lineOf(level: string, about: object, message = "an error without a word"): string {
+function lineOf(level: string, about: object, message = "an error without a message"): string {
   const shown = isPlain(about) ? about : loggable(about instanceof Error ? { err: about } : about);
   const record = typeof shown === "object" ? shown : { about: shown };
   const ids = activeSpan.getStore()?.ids;
