@@ -248,6 +248,19 @@ describe("until_final", { concurrency: true }, () => {
     });
   }
 
+  it("ends once the call is over, also after an event behind the failure that could be pushed", async () => {
+    const { log, end } = await withCall();
+    const { events } = start(log, { untilFinal: true, push: () => true });
+    assert.equal(await next(events), "payment:pending");
+    await append(log, entry("failure"));
+    assert.equal(await next(events), "payment:failure");
+    const all = told(events);
+    await delay(1);
+    await append(log, refund());
+    await end();
+    assert.deepEqual(await all, ["refund:success"]);
+  });
+
   it("does not end before an attempt that begins while it checks whether the call is over", async () => {
     const { log, end } = await withCall();
     const [checking, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
