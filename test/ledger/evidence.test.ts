@@ -240,6 +240,8 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
     `${confirmed}; p1 failure confirm o1; a lost confirm; a?; ${aConfirmation}`,
     `${confirmed}; a lost confirm; p1 failure confirm o1; a?; ${aConfirmation}`,
   ],
+  "what a confirmation made is its evidence, though one without an operation_id was declined before it":
+    "p1 failure confirm; a lost confirm; a?; p1 success confirm o2; a? confirm o2; open ",
   "a confirmation that goes on is not over because an earlier one of its payment is":
     "p1 success confirm o1; a lost confirm; p1 pending confirm o2; open a pending; p1 success confirm o2; open ",
   "a call whose answer named no payment continues as the payment that arrives":
