@@ -18,24 +18,39 @@ import { newCall, started } from "./new-call.ts";
 const account = "shop";
 const giveUpMs = 3_600_000;
 
-/** Two replicas with one store, which takes no commits of `refused`, and is away then or is not. */
+/**
+ * Two replicas with one store, which takes no commits of `refused`, and is away then or is not. `reading`
+ * has what happens before the store reads, and before its answer arrives.
+ */
 function replicas({ isAway = false, readsGoOn = false } = {}) {
   const refused = new Set<string>();
+  const reading = { begins: async () => {}, ends: async () => {} };
   const times = { retentionMs: 86_400_000, firstLookMs: 60_000, giveUpMs };
   const store = createMemoryKernel(times);
   const commit = (of: AccountKernel) => (one: Commit) =>
     one.records.some(({ key }) => refused.has(key))
       ? Promise.reject(storeAway(new Error("refused")))
       : of.commit(one);
+  const read =
+    (of: AccountKernel) =>
+    async (...asked: Parameters<AccountKernel["read"]>) => {
+      await reading.begins();
+      const found = await of.read(...asked);
+      await reading.ends();
+      return found;
+    };
   const kernel = overridden<Kernel>(store, {
-    account: (name) => overridden(store.account(name), { commit: commit(store.account(name)) }),
+    account(name) {
+      const of = store.account(name);
+      return overridden(of, { commit: commit(of), read: read(of) });
+    },
   });
   const replica = () =>
     new LedgerWithFallback({
       ...{ ...times, kernel, keyringOf: undefined },
       ...{ isAway: () => isAway, readsGoOn, answerMs: 1_000 },
     });
-  return { kernel, refused, one: replica(), other: replica() };
+  return { kernel, refused, reading, one: replica(), other: replica() };
 }
 
 /** Puts a text in place of that of a record. @returns what it was */
@@ -99,6 +114,32 @@ for (const isAway of [false, true]) {
     if (isAway) await fail();
     const known = await one.known(account, EventKind.PAYMENT, "order");
     assert.equal(outcomeFlags(known).outcomeUnknown, true);
+  });
+}
+
+for (const how of ["before, without the store", "meanwhile"]) {
+  test(`a call that began ${how}, and is answered while the store is read, is not missing`, async (t) => {
+    const { refused, reading, one } = replicas({ isAway: true });
+    t.after(() => one.close());
+    const key = recordKey(EventKind.PAYMENT, "order");
+    const begin = async () => started(await one.begin(account, newCall()));
+    const answer = payment({ externalId: "order", status: "success", source: "response" });
+    const isAlone = how !== "meanwhile";
+    if (isAlone) refused.add(key);
+    let call = isAlone ? await begin() : undefined;
+    reading.begins = async () => {
+      call ??= await begin();
+    };
+    reading.ends = async () => {
+      if (isAlone) refused.clear();
+      else refused.add(key);
+      assert.ok(call);
+      await one.end(account, call, { state: "closed", key: "keep" }, answer);
+    };
+    const known = await one.known(account, EventKind.PAYMENT, "order");
+    assert.equal(outcomeFlags(known).outcomeUnknown, true);
+    assert.deepEqual(known.operations, [], "the control: the answer came too late for this read");
+    refused.clear();
   });
 }
 
