@@ -82,6 +82,16 @@ describe("decisions of the ledger", () => {
     assert.deepEqual(await open(), []);
   });
 
+  it("leaves a call within its lease open, and tells nothing of it, when its end is called back", async () => {
+    const call = started(await log.begin(account, newCall({ externalId: "order-1" })));
+    await stored(payment({ status: "success" }));
+    assert.deepEqual(await open(), ["CreatePayment running "]);
+    const answer = payment({ status: "success", source: "response" });
+    await log.end(account, call, { state: "closed", key: "keep" }, answer);
+    assert.deepEqual(await open(), []);
+    assert.equal((await log.history(account, EventKind.PAYMENT, "order-1", 9)).length, 1);
+  });
+
   it("opens another call for what is pending again once the payment was taken back", async () => {
     const openNow = async () => (await log.known(account, EventKind.PAYMENT, "order-1")).calls;
     await stored(payment({ paymentId: "b" }));
