@@ -124,6 +124,13 @@ test("of unsettled calls those that were given up come first, then unknown, then
   assert.deepEqual(await b.unsettled("other"), []);
 });
 
+test("a call that was given up stays visible for a week, however short events are kept", async () => {
+  const { a, b, pass, lose } = replicas({ retentionMs: 1_000 });
+  await a.giveUp(account, await lose("order"));
+  pass(7 * 86_400_000);
+  assert.equal((await openOf(b))[0]?.needsOperator, true);
+});
+
 test("those that were given up, however many, hide no call of unknown outcome", async () => {
   const { a, b, lose } = replicas();
   for (let n = 0; n < 1_000; n++) await a.giveUp(account, await lose(`given up ${n}`));
