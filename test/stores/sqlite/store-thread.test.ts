@@ -215,10 +215,11 @@ function onFullDisk(t: TestContext) {
   const database = new DatabaseSync(":memory:");
   t.after(() => database.close());
   migrate(database);
-  const disk = { full: true, commits: 0 };
+  const disk = { full: true, commits: 0, rollsBack: true };
   const failing = overridden(database, {
     exec(text) {
       if (text === "COMMIT" && ++disk.commits && disk.full) throw new Error("disk is full");
+      if (text === "ROLLBACK" && !disk.rollsBack) throw new Error("disk I/O error");
       database.exec(text);
     },
   });
@@ -242,6 +243,16 @@ test("reads are answered beside writes that the disk does not take", (t) => {
     "and see nothing of these writes",
   );
   assert.equal(disk.commits, 1, "a disk that takes long to fail is asked once");
+});
+
+test("a transaction that could not be rolled back at once is seen by no later read", (t) => {
+  const { disk, work } = onFullDisk(t);
+  disk.rollsBack = false;
+  const range = { id: 2, operation: "range", args: [shop, 0, ["due"], { limit: 9 }] };
+  work([{ id: 1, operation: "commit", args: [shop, 0, commit] }]);
+  assert.deepEqual(work([range]), [{ id: 2, error: "disk I/O error" }]);
+  disk.rollsBack = true;
+  assert.deepEqual(work([range]), [{ id: 2, value: [] }]);
 });
 
 test("the store forgets what it learned from a transaction that was not written", (t) => {
