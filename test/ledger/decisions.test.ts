@@ -92,6 +92,14 @@ describe("decisions of the ledger", () => {
     assert.equal((await log.history(account, EventKind.PAYMENT, "order-1", 9)).length, 1);
   });
 
+  it("opens calls for up to a hundred operations at a time, and for others as these end", async () => {
+    for (let n = 0; n <= 100; n++) await stored(payment({ paymentId: `pay-${n}` }));
+    assert.equal((await open()).length, 100);
+    await stored(payment({ paymentId: "pay-0", status: "failure" }));
+    assert.equal((await open()).length, 100);
+    assert.equal((await open()).at(-1), "CreatePayment pending pay-100");
+  });
+
   it("opens another call for what is pending again once the payment was taken back", async () => {
     const openNow = async () => (await log.known(account, EventKind.PAYMENT, "order-1")).calls;
     await stored(payment({ paymentId: "b" }));
