@@ -184,6 +184,17 @@ test("records that cannot be read keep no other call from being looked up", asyn
   );
 });
 
+test("what an index has of a call goes once its record is gone", async (t) => {
+  const { kernel, one } = replicas();
+  t.after(() => one.close());
+  await one.begin(account, newCall());
+  await put(kernel, recordKey(EventKind.PAYMENT, "order"), "");
+  const left = async () => (await kernel.account(account).range([dueIndex], { limit: 9 })).length;
+  assert.equal(await left(), 1);
+  assert.deepEqual(await one.unsettled(account), []);
+  assert.equal(await left(), 0);
+});
+
 test("a process forgets calls that hold no lock any more, whoever settled them", (t) => {
   t.mock.timers.enable({ apis: ["Date"] });
   const ages = { retentionMs: 1, firstLookMs: 1, giveUpMs };
