@@ -145,6 +145,28 @@ test("a caller that goes away before the call was sent gets no unknown outcome",
   await refused;
 });
 
+for (const [name, clock] of [
+  ["the machine's clock", Date],
+  ["its own clock", performance],
+] as const) {
+  test(`a call that its process sends only 4 s after it began is not sent, by ${name}`, async (t) => {
+    const { run, ended } = moneyCalls();
+    const now = clock.now.bind(clock);
+    let lateMs = 0;
+    t.mock.method(clock, "now", () => now() + lateMs);
+    const after =
+      (ms: number): Does =>
+      ({ onSent }) => {
+        lateMs += ms;
+        onSent?.();
+        return payment("sent");
+      };
+    await assert.rejects(run({ does: after(4_001) }), /too late to be sent/);
+    assert.deepEqual(ended, ["closed"]);
+    assert.equal((await run({ does: after(2_000) })).id, "sent");
+  });
+}
+
 test("the upstream receives the caller of a call with and without an Idempotency-Key", async () => {
   for (const key of [undefined, "key"]) {
     const does: Does = ({ caller }) => payment(caller?.name ?? "none");

@@ -47,11 +47,13 @@ test("every lock is released after locksMs where no reconciler gives calls up", 
   started(await b.begin(account, newCall()));
 });
 
-test("a request's fingerprint by an earlier password is that of the same request", async () => {
+test("a key is bound to a method and a request, also by a fingerprint of an earlier password", async () => {
   const { a, b } = replicas();
   const intent = started(await a.begin(account, keyed()));
   await a.end(account, intent, { state: "closed", key: Buffer.from("answer") });
   assert.equal((await b.begin(account, keyed("other"))).kind, "keyReused");
+  const other = keyed("f", { method: "ConfirmPayment" });
+  assert.equal((await b.begin(account, other)).kind, "keyReused");
   const rotated = { digest: "key", fingerprints: ["new", "f"] };
   assert.equal((await b.begin(account, keyed("", { key: rotated }))).kind, "keyAnswered");
 });
