@@ -49,6 +49,8 @@ interface Given extends Partial<Call> {
   readonly key?: string | undefined;
   readonly account?: string;
   readonly amount?: string;
+  /** In place of `externalId` and `amount`. */
+  readonly fields?: object;
   readonly method?: MoneyMethod;
   readonly entry?: (answer: Payment) => Entry | undefined;
   readonly does?: Does;
@@ -72,7 +74,7 @@ function moneyCalls(ledger: Ledger = memory()) {
   });
   async function run(given: Given = {}): Promise<Payment> {
     const { key, account = "default", amount = "1.00", does = answers, ...more } = given;
-    const { method = "ConfirmPayment", entry = entryOf, ...call } = more;
+    const { method = "ConfirmPayment", entry = entryOf, fields, ...call } = more;
     const { answer } = await calls.run({
       call: {
         ...callOf([], call),
@@ -83,7 +85,7 @@ function moneyCalls(ledger: Ledger = memory()) {
       request: create<DescMessage>(moneyMethods[method].method.input, {
         ...(method === "RequestPayout"
           ? { order: { externalId: "order", originalAmount: amount } }
-          : { externalId: "order", amount }),
+          : (fields ?? { externalId: "order", amount })),
       }),
       send: async (options: SendOptions) => does(options, ++sends),
     } as MoneyCall<typeof PaymentSchema>);
@@ -241,6 +243,23 @@ test("a key used with another method or request is refused, also while its call 
   }
   assert.deepEqual(await runBy("CreatePayment"), await first);
   assert.equal(sends(), 1);
+});
+
+test("a key used with another method is refused while its call is in flight, even for the same bytes", async () => {
+  const { run, sends } = moneyCalls();
+  // Fields 1 and 2 of each.
+  const first = run({ key: "key", method: "ConfirmPayment" });
+  const fields = { amount: "order", currency: "1.00" };
+  await assert.rejects(run({ key: "key", method: "CreatePayment", fields }), reused);
+  await first;
+  assert.equal(sends(), 1);
+});
+
+test("two accounts may use one key at once", async () => {
+  const { run, sends } = moneyCalls();
+  const runIn = (account: string) => run({ key: "key", account });
+  await Promise.all([runIn("account-0"), runIn("account-1")]);
+  assert.equal(sends(), 2);
 });
 
 test("an unknown outcome is stored under its key", async () => {

@@ -133,6 +133,21 @@ test("an event that arrives while a watch starts is delivered even if no state i
   leave();
 });
 
+test("an event that is in the snapshot and arrives live, too, is delivered once", async () => {
+  const log = newLog();
+  let appended = false;
+  const watched = start(
+    whileReading(log, async () => {
+      if (!appended) await append(log, entry("pending"));
+      appended = true;
+    }),
+  );
+  assert.equal(await next(watched.events), "payment:pending");
+  await append(log, entry("success"));
+  assert.equal(await next(watched.events), "payment:success");
+  watched.leave();
+});
+
 test("a follower that looks again and again keeps nothing of its pauses", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { promise, resolve } = Promise.withResolvers<IteratorResult<Event>>();

@@ -5,7 +5,9 @@ import type { Ages, NewIntent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { openCalls } from "../open-calls.ts";
 import { createMemoryReplicas } from "./create.ts";
+import { payment } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
+import { isAway } from "./refusals.ts";
 
 /**
  * What two replicas know of calls beside what histories of all sorts show (simulation, exploration):
@@ -56,6 +58,59 @@ test("a key is bound to a method and a request, also by a fingerprint of an earl
   assert.equal((await b.begin(account, other)).kind, "keyReused");
   const rotated = { digest: "key", fingerprints: ["new", "f"] };
   assert.equal((await b.begin(account, keyed("", { key: rotated }))).kind, "keyAnswered");
+});
+
+test("a key belongs to one method, even if requests of two methods have the same bytes", async () => {
+  const { a, b } = replicas();
+  started(await a.begin(account, keyed("f", { method: "CreatePayment" })));
+  assert.equal(
+    (await b.begin(account, keyed("f", { method: "ConfirmPayment" }))).kind,
+    "keyReused",
+  );
+});
+
+test("a late refusal as already paid does not make its own call the one that paid", async () => {
+  const { a, b, pass, begin } = replicas();
+  const asker = await begin("order", { leaseMs: 3_000 });
+  pass(3_000);
+  const paid = { paymentId: "p" };
+  await a.end(account, asker, { state: "closed", key: "free", paid });
+  assert.deepEqual((await b.known(account, EventKind.PAYMENT, "order")).operations, []);
+});
+
+test("an external_id that is said to be paid settles a lost call, although an attempt before it failed", async () => {
+  const { a, b, lose } = replicas();
+  await a.append(account, payment({ externalId: "order", paymentId: "p0", status: "failure" }));
+  const lost = await lose("order");
+  await a.looked(account, lost, { inMs: 60_000, checks: 1, notFound: 0, paid: {} });
+  const { operations, calls } = await b.known(account, EventKind.PAYMENT, "order");
+  assert.deepEqual([operations.map(({ status }) => status), calls], [["failure", "success"], []]);
+});
+
+test("a late call takes no lock from another, and neither does giving up the other one", async () => {
+  const { a, b, lose } = replicas();
+  const late = newCall();
+  const running = started(await a.begin(account, newCall()));
+  await b.adopt(account, late, 1_000);
+  const { calls } = await b.known(account, EventKind.PAYMENT, "order");
+  const adopted = calls.find(({ id }) => id === late.id) ?? assert.fail();
+  await b.end(account, adopted, { state: "closed", key: "free" });
+  assert.equal((await b.begin(account, newCall())).kind, "inFlight", "the first one's lock");
+  await a.end(account, running, { state: "closed", key: "free" });
+
+  const lost = await lose("order");
+  await b.adopt(account, newCall(), 1_000);
+  await b.giveUp(account, lost);
+  assert.equal((await b.begin(account, newCall())).kind, "inFlight", "the adopted one's lock");
+});
+
+test("the ids of the last ten calls that ended are kept, and no more", async () => {
+  const { a, b, begin } = replicas();
+  for (let nth = 0; nth <= 10; nth++) {
+    await a.end(account, await begin("order", { id: `${nth}` }), { state: "closed", key: "free" });
+  }
+  await assert.rejects(b.begin(account, newCall({ id: "1" })), isAway);
+  started(await b.begin(account, newCall({ id: "0" })));
 });
 
 test("a call whose replica is gone counts as unknown, and keeps its key and lock", async () => {
