@@ -309,6 +309,16 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         });
       }
 
+      it("is not ended by a shorter one that comes later", async (t) => {
+        const { clock, ask, take, timeOf } = begin(t);
+        const [first, second] = [await take(), await take()];
+        const rejectedAt = clock.now();
+        first.rejected({ reset: "3" });
+        second.rejected({ reset: "1" });
+        const money = timeOf(ask({ priority: "money" }));
+        assertAt(await clock.runUntil(money), rejectedAt + 3_000);
+      });
+
       it("refuses a waiting call that it makes too late when that has waited for maxWaitMs", async (t) => {
         const { clock, ask, take, refusal } = begin(t, { maxWaitMs: 3_000 });
         const [first, second] = [await take(), await take()];

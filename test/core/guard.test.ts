@@ -108,6 +108,17 @@ test("no use case runs for a caller without its scope", async () => {
   assert.deepEqual(ran, ["getPayment"]);
 });
 
+test("a stream that has ended takes up no place of its caller", async () => {
+  const names = Object.keys(methods) as (keyof Methods)[];
+  const cases = Object.fromEntries(names.map((name) => [name, () => []])) as never;
+  const core = guarded(cases as Pick<Core, keyof Methods>, { ...quiet, maxStreamsPerCaller: 1 });
+  const request = create(PaymentService.method.watchPayment.input, { externalId: "order" });
+  for (let times = 0; times < 2; times++) {
+    for await (const event of core.watchPayment(request, callOf(everything)))
+      assert.fail(`${event.kind}`);
+  }
+});
+
 test("a call's record hears its external_id in a form that a log may hold, unless that is off", async () => {
   const cases = Object.fromEntries(
     Object.keys(methods).map((name) => [name, () => []]),
