@@ -88,6 +88,7 @@ interface Circumstances {
   /** Tokens left of the budget of 10. */
   readonly remaining?: number;
   readonly afterMs?: number;
+  readonly timeoutMs?: number;
   readonly getOperation?: Upstream["getOperation"];
   /** Default: real timers. */
   readonly sleep?: ReconcilerOptions["sleep"];
@@ -106,6 +107,7 @@ function reconcile(
     giveUpMs = 60_000,
     remaining = 10,
     afterMs = 5,
+    timeoutMs = 5,
     getOperation,
     onLook,
     sleep,
@@ -135,7 +137,7 @@ function reconcile(
     ledger: log,
     afterMs,
     giveUpMs,
-    timeoutMs: 5,
+    timeoutMs,
     ...(sleep && { sleep }),
     report: reportTo({
       probed: () => void given.probes++,
@@ -215,27 +217,32 @@ test("NOT_FOUND answers count only if they come in a row", async (t) => {
   assert.deepEqual(given.settled, []);
 });
 
-test("three NOT_FOUND answers settle a lost call only five times RECONCILE_AFTER after its start", async (t) => {
-  let nowMs = 1_000_000;
-  const books = rig({ now: () => nowMs });
-  const lost = await books.lose();
-  const given = reconcile(t, books, notFound, { afterMs: 10_000, sleep: () => delay(1) });
-  const looksUntil = (isDone: () => boolean) =>
-    until(async () => {
-      // Makes each look due at once.
-      await books.dueNow();
-      return isDone();
-    });
-  nowMs += 49_999;
-  await looksUntil(() => given.probes >= 4);
-  const [open] = await books.open();
-  assert.deepEqual([open?.id, (open?.notFound ?? 0) >= 3], [lost.id, true]);
-  assert.deepEqual(given.settled, []);
-  nowMs += 1;
-  await looksUntil(() => given.settled.length > 0);
-  assert.deepEqual(given.settled, ["notFound"]);
-  await books.begin();
-});
+for (const [least, times] of [
+  ["five times RECONCILE_AFTER", { afterMs: 10_000 }],
+  ["twice the time of a look-up", { afterMs: 1_000, timeoutMs: 25_000 }],
+] as const) {
+  test(`three NOT_FOUND answers settle a lost call only ${least} after its start`, async (t) => {
+    let nowMs = 1_000_000;
+    const books = rig({ now: () => nowMs });
+    const lost = await books.lose();
+    const given = reconcile(t, books, notFound, { ...times, sleep: () => delay(1) });
+    const looksUntil = (isDone: () => boolean) =>
+      until(async () => {
+        // Makes each look due at once.
+        await books.dueNow();
+        return isDone();
+      });
+    nowMs += 49_999;
+    await looksUntil(() => given.probes >= 4);
+    const [open] = await books.open();
+    assert.deepEqual([open?.id, (open?.notFound ?? 0) >= 3], [lost.id, true]);
+    assert.deepEqual(given.settled, []);
+    nowMs += 1;
+    await looksUntil(() => given.settled.length > 0);
+    assert.deepEqual(given.settled, ["notFound"]);
+    await books.begin();
+  });
+}
 
 test("a call that the service has answered never becomes NOT_DONE", async (t) => {
   const books = rig();
