@@ -78,3 +78,9 @@ test("an Apple Pay token is redacted both as plain text and as escaped JSON", ()
   assert.equal(hide(`bad token ${token}`), "bad token [redacted]");
   assert.equal(hide(`bad body ${JSON.stringify({ token })}`), 'bad body {"token":"[redacted]"}');
 });
+
+test("of a secret that holds another one nothing is left", () => {
+  const login = ["password", "password-of-the-shop"];
+  const hide = hideSecretsOf(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema), login);
+  assert.equal(hide("bad password-of-the-shop"), "bad [redacted]");
+});

@@ -41,6 +41,7 @@ test("each event is proto JSON, with its cursor as id and without an event name"
   assert.equal(headers.get("content-type"), "text/event-stream");
   assert.equal(headers.get("cache-control"), "no-store, no-transform");
   assert.equal(headers.get("x-content-type-options"), "nosniff");
+  assert.equal(headers.get("referrer-policy"), "no-referrer", "its URL may hold a watch token");
   assert.doesNotMatch(text, /^event:/m);
   const ids = lines(text).filter((line) => !line.startsWith("data: "));
   assert.deepEqual(ids, ["retry", "id: c-0", "id: c-1", "id: c-2"]);
