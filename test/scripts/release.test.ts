@@ -220,9 +220,9 @@ async function registry(t: TestContext, status: number, severity: string): Promi
     ...{ url: "https://advisories.example/1", vulnerable_versions: "*" },
   };
   const { packages } = await json(root, "package-lock.json");
-  /** What npm reads besides: which versions of a package there are. */
+  /** What npm reads besides: which versions there are of a package, or of npm itself. */
   const versionsOf = (name: string) => {
-    const { version } = packages[`node_modules/${name}`];
+    const { version = "1.0.0" } = packages[`node_modules/${name}`] ?? {};
     return { name, versions: { [version]: { name, version } } };
   };
   const server = createServer(({ method, url = "" }, response) => {
