@@ -34,7 +34,10 @@ export function within<T>(ms: number, answer: Promise<T>): Promise<T> {
 /** A timer that is late by this much means that the process was blocked, in milliseconds. */
 const stallMs = 50;
 
-/** Resolves when the connection is ready for commands, or after `ms` if it is not: never rejects. */
+/**
+ * Resolves when the connection is ready for commands, or after `ms` if it is not: never rejects. Keeps
+ * the process alive so long: at a start without Redis nothing else may.
+ */
 export function readyWithin(ms: number, client: Redis | Cluster): Promise<void> {
   if (client.status === "ready") return Promise.resolve();
   return new Promise((resolve) => {
@@ -43,7 +46,7 @@ export function readyWithin(ms: number, client: Redis | Cluster): Promise<void> 
       clearTimeout(timer);
       resolve();
     };
-    const timer = setTimeout(go, ms).unref();
+    const timer = setTimeout(go, ms);
     client.on("ready", go);
   });
 }

@@ -38,6 +38,20 @@ test("warns at start that a Redis failover may lose writes that no replica has t
   assert.equal(await warned("redis://127.0.0.1:1"), false);
 });
 
+for (const [name, url] of [
+  ["a server", "redis://127.0.0.1:1"],
+  ["a cluster", "redis://127.0.0.1:1,redis://[::1]:1"],
+  ["Sentinels", "redis+sentinel://127.0.0.1:1,127.0.0.1:2/x"],
+] as const) {
+  test(`a gateway starts while ${name} of Redis cannot be reached`, async () => {
+    // In a process of its own: here the test itself would keep it alive while it waits for Redis.
+    const { child, ready, exit } = spawnCli(["serve"], { ...freePorts, REDIS_URL: url });
+    await ready;
+    child.kill();
+    assert.deepEqual(await exit, [0, null]);
+  });
+}
+
 test("says at start and on /readyz that the replicas do not fit REDIS_MIN_REPLICAS, or lag", {
   skip: withoutRedis,
 }, async (t) => {
