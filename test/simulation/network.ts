@@ -29,49 +29,24 @@ interface Message<T> {
   cut(): void;
 }
 
+export type StoreNetwork = ReturnType<typeof createStoreNetwork>;
+
 /**
  * The network between the replicas and the store. A request may be late, lost, or delivered twice,
  * and its answer may be lost; a connection may be cut, and the store may stall.
  */
-export class StoreNetwork {
-  readonly #scheduler: Scheduler;
-  readonly #recorder: Recorder;
-  #troubles: Trouble[] = [];
-  readonly #cut = new Set<() => void>();
-  #heldUp = 0;
-
-  constructor(scheduler: Scheduler, recorder: Recorder) {
-    this.#scheduler = scheduler;
-    this.#recorder = recorder;
-  }
-
-  /** Late messages that the store has yet to run, those of processes that died included. */
-  get heldUp(): number {
-    return this.#heldUp;
-  }
-
-  begin(trouble: Trouble): void {
-    this.#troubles.push(trouble);
-    if (trouble.kind !== "cuts") return;
-    for (const cut of [...this.#cut]) cut();
-  }
-
-  /** Calls `hear` when connections are cut. @returns a function that removes `hear` */
-  onCut(hear: () => void): () => void {
-    this.#cut.add(hear);
-    return () => this.#cut.delete(hear);
-  }
-
-  latencyMs(): number {
-    return this.#scheduler.random.between(0.1, usualMs);
-  }
+export function createStoreNetwork(scheduler: Scheduler, recorder: Recorder) {
+  let troubles: Trouble[] = [];
+  const cuts = new Set<() => void>();
+  let heldUpCount = 0;
+  const latencyMs = () => scheduler.random.between(0.1, usualMs);
 
   /**
    * Sends a request to the store and returns the answer.
    * @throws GatewayError UNAVAILABLE if no answer arrives in time; the store may have run the
    * request
    */
-  ask<T>(what: string, work: () => Promise<T>): Promise<T> {
+  function ask<T>(what: string, work: () => Promise<T>): Promise<T> {
     const process = currentProcess() as Process;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const fail = (why: string) =>
@@ -87,8 +62,8 @@ export class StoreNetwork {
     };
     const stopDeath = process.onDeath(() => fail("the process died"));
     const late = () => end(() => fail("no answer"));
-    const stopTimeout = this.#scheduler.after(answerMs, late, process);
-    this.pass(what, process, {
+    const stopTimeout = scheduler.after(answerMs, late, process);
+    pass(what, process, {
       // `follow` opens a connection that delivers events: it must not be opened twice.
       once: what === "follow",
       obey: () =>
@@ -103,10 +78,9 @@ export class StoreNetwork {
   }
 
   /** Carries a message to the store, and its outcome back. */
-  pass<T>(what: string, process: Process, message: Message<T>): void {
-    const scheduler = this.#scheduler;
+  function pass<T>(what: string, process: Process, message: Message<T>): void {
     const { once, lane, obey, answered, cut } = message;
-    const found = this.troubleOf(process);
+    const found = troubleOf(process);
     const trouble = found === "doubles" && once ? undefined : found;
     /** On a connection no message overtakes an earlier one. */
     const inLane = (way: keyof Lane, ms: number) => {
@@ -115,49 +89,49 @@ export class StoreNetwork {
       return lane[way] - scheduler.nowMs;
     };
     const arrive = (ms: number, answers: boolean, isCopy = false) => {
-      const onWayMs = ms + this.stalledMs(process);
+      const onWayMs = ms + stalledMs(process);
       const work = async () => {
         const outcome = await obey();
-        this.#heldUp -= heldUp;
+        heldUpCount -= heldUp;
         if (!answers) return;
-        scheduler.after(inLane("backMs", this.latencyMs()), () => answered(outcome), process);
+        scheduler.after(inLane("backMs", latencyMs()), () => answered(outcome), process);
       };
       const atMs = isCopy ? onWayMs : inLane("thereMs", onWayMs);
       const heldUp = Number(atMs > usualMs);
-      this.#heldUp += heldUp;
+      heldUpCount += heldUp;
       scheduler.after(atMs, () => asNobody(() => void work()));
     };
-    if (trouble) this.#recorder.line(process.name, "store", `${what} (${trouble})`);
+    if (trouble) recorder.line(process.name, "store", `${what} (${trouble})`);
     switch (trouble) {
       case "losesRequests":
         return;
       case "losesAnswers":
-        arrive(this.latencyMs(), false);
+        arrive(latencyMs(), false);
         return;
       case "late":
         arrive(scheduler.random.between(100, 4_000), true);
         return;
       case "doubles":
-        arrive(this.latencyMs(), true);
+        arrive(latencyMs(), true);
         arrive(scheduler.random.between(1, 2_000), false, true);
         return;
       case "cuts": {
         const isHeard = scheduler.random.chance(0.5);
-        if (isHeard) arrive(this.latencyMs(), false);
-        scheduler.after(2 * this.latencyMs(), cut, process);
+        if (isHeard) arrive(latencyMs(), false);
+        scheduler.after(2 * latencyMs(), cut, process);
         return;
       }
       default:
-        arrive(this.latencyMs(), true);
+        arrive(latencyMs(), true);
     }
   }
 
   /** The trouble that the next message of a process meets, if any. */
-  troubleOf({ name }: Process): Exclude<StoreTrouble, "stalls"> | undefined {
-    if (this.#troubles.length === 0) return undefined;
-    const { nowMs, random } = this.#scheduler;
-    this.#troubles = this.#troubles.filter(({ untilMs }) => untilMs > nowMs);
-    for (const { kind, replica, share } of this.#troubles) {
+  function troubleOf({ name }: Process): Exclude<StoreTrouble, "stalls"> | undefined {
+    if (troubles.length === 0) return undefined;
+    const { nowMs, random } = scheduler;
+    troubles = troubles.filter(({ untilMs }) => untilMs > nowMs);
+    for (const { kind, replica, share } of troubles) {
       if (kind === "stalls" || (replica !== undefined && replica !== name)) continue;
       if (random.chance(share)) return kind;
     }
@@ -165,13 +139,30 @@ export class StoreNetwork {
   }
 
   /** How long a stalled store delays a message of a process. */
-  stalledMs({ name }: Process): number {
-    const { nowMs } = this.#scheduler;
-    const ends = this.#troubles
+  function stalledMs({ name }: Process): number {
+    const { nowMs } = scheduler;
+    const ends = troubles
       .filter(({ kind, replica }) => kind === "stalls" && (replica ?? name) === name)
       .map(({ untilMs }) => untilMs - nowMs);
     return Math.max(0, ...ends);
   }
+
+  return {
+    /** Late messages that the store has yet to run, those of processes that died included. */
+    get heldUp() {
+      return heldUpCount;
+    },
+    begin(trouble: Trouble) {
+      troubles.push(trouble);
+      if (trouble.kind === "cuts") for (const cut of [...cuts]) cut();
+    },
+    /** Calls `hear` when connections are cut. @returns a function that removes `hear` */
+    onCut(hear: () => void) {
+      cuts.add(hear);
+      return () => cuts.delete(hear);
+    },
+    ...{ latencyMs, ask, pass, troubleOf, stalledMs },
+  };
 }
 
 /** How long a gateway waits for an answer of the store, in milliseconds. */

@@ -99,55 +99,32 @@ interface Answer {
   readonly post?: PostRecord;
 }
 
+export type Service = ReturnType<typeof createService>;
+
 /** A payments service with a ledger, a limit of its own, and all kinds of failures to answer. */
-export class Service {
-  readonly #options: ServiceOptions;
-  readonly #ledger: Attempt[] = [];
-  readonly #orders = new Map<string, { rest: Turn[]; orders: Orders }>();
+export function createService(options: ServiceOptions) {
+  const { scheduler, recorder, timeoutMs, targets, answersTwice } = options;
+  const { random } = scheduler;
+  const ledger: Attempt[] = [];
+  const expected = new Map<string, { rest: Turn[]; orders: Orders }>();
   /** When the requests of the last second were admitted, by account. */
-  readonly #admitted = new Map<Account, number[]>();
+  const admittedOf = new Map<Account, number[]>();
   /** Requests that arrive when the service has denied twice to know them. */
-  #denied: { readonly what: string; readonly sentMs: number; times: number; arrive(): void }[] = [];
-  #perSecond = 0;
-  trouble: "refuses" | "silent" | undefined;
-  #posts = 0;
+  let denied: { readonly what: string; readonly sentMs: number; times: number; arrive(): void }[] =
+    [];
+  let perSecond = 0;
+  let postCount = 0;
   /** Callbacks that are in flight or will be sent again. */
-  #underWay = 0;
+  let underWay = 0;
   /** Payments that no gateway made. */
-  #foreign = 0;
-  readonly #pools = new Map<Process, Map<Account, Pool>>();
-
-  constructor(options: ServiceOptions) {
-    this.#options = options;
-    this.perSecond = options.perSecond;
-  }
-
-  /** No callback is under way, and no payment is pending. */
-  get isQuiet(): boolean {
-    return (
-      this.#underWay === 0 &&
-      this.#denied.length === 0 &&
-      this.#ledger.every(({ status }) => status !== "pending")
-    );
-  }
-
-  set perSecond(perSecond: number) {
-    this.#perSecond = perSecond;
-    const { scheduler, recorder } = this.#options;
-    for (const account of accounts) {
-      recorder.limits.push({ account, fromMs: scheduler.nowMs, perSecond });
-    }
-  }
-
-  expect(request: string, orders: Orders): void {
-    this.#orders.set(request, { rest: [...orders.turns], orders });
-  }
+  let foreign = 0;
+  const poolsOf = new Map<Process, Map<Account, Pool>>();
 
   /** The state of an external_id by the ledger, in the words of the contract. */
-  stateOf(externalId: string): string {
-    const all = this.#ledger.filter((attempt) => attempt.externalId === externalId);
+  function stateOf(externalId: string): string {
+    const all = ledger.filter((attempt) => attempt.externalId === externalId);
     const made = all.filter(({ operation }) => !takingBack.has(operation));
-    const paid = this.#standing(externalId);
+    const paid = standing(externalId);
     const back = all.filter(({ status }) => status === "success");
     const refunded = sumOf(back.filter(({ operation }) => operation === "refund"));
     const moved = paid.filter(({ operation, held }) => operation === "confirm" || !held);
@@ -164,28 +141,27 @@ export class Service {
   }
 
   /** The successes of an external_id that were not cancelled. */
-  #standing(externalId: string): Attempt[] {
-    const all = this.#ledger.filter((attempt) => attempt.externalId === externalId);
+  function standing(externalId: string): Attempt[] {
+    const all = ledger.filter((attempt) => attempt.externalId === externalId);
     return notCancelled(all).filter(({ status }) => status === "success");
   }
 
   /** Something happens without a call of a gateway, if the ledger allows it. */
-  happen(account: Account, externalId: string, what: Elsewhere): void {
-    const { scheduler, recorder } = this.#options;
+  function happen(account: Account, externalId: string, what: Elsewhere): void {
     const name = nameIn(account, externalId);
     const later = { callbacks: "soon", held: false, externalId: name } as const;
     if (what === "pay") {
       const operation = externalId.startsWith("out") ? "payout" : "recurrent";
-      const paymentId = `e${++this.#foreign}`;
+      const paymentId = `e${++foreign}`;
       const made: Attempt = { ...later, paymentId, operation, amount: 10, status: "success" };
-      this.#ledger.push(made);
+      ledger.push(made);
       recorder.elsewhere.push({ atMs: scheduler.nowMs, externalId: name, paymentId, what });
-      this.#notify(made, "success", 0);
+      notify(made, "success", 0);
       return;
     }
-    const [paid] = this.#standing(name);
-    const isRefunded = ["REFUNDED", "PARTIALLY_REFUNDED"].includes(this.stateOf(name));
-    const isMoved = this.stateOf(name) === "PAID" || this.stateOf(name) === "PARTIALLY_REFUNDED";
+    const [paid] = standing(name);
+    const isRefunded = ["REFUNDED", "PARTIALLY_REFUNDED"].includes(stateOf(name));
+    const isMoved = stateOf(name) === "PAID" || stateOf(name) === "PARTIALLY_REFUNDED";
     // What was refunded is not cancelled, and what is held is not refunded.
     if (!paid || (what === "cancel" ? isRefunded : !isMoved)) return;
     recorder.line("service", "service", `${what} of ${name}`);
@@ -194,37 +170,37 @@ export class Service {
     const operation = what === "cancel" ? "cancel" : "refund";
     const back: Attempt = {
       ...{ ...later, paymentId, operation },
-      operationId: `o${++this.#foreign}`,
+      operationId: `o${++foreign}`,
       amount: what === "refundPart" ? 4 : 10,
       status: what === "refundFails" ? "failure" : "success",
     };
-    this.#ledger.push(back);
-    const afterMs = scheduler.random.pick([1, 30, 2_000]);
-    this.#notify(back, back.status, afterMs);
-    if (this.#chance(0.3)) this.#notify(back, back.status, afterMs + this.#between(1, 3_000));
+    ledger.push(back);
+    const afterMs = random.pick([1, 30, 2_000]);
+    notify(back, back.status, afterMs);
+    if (random.chance(0.3)) notify(back, back.status, afterMs + random.between(1, 3_000));
   }
 
   /** Sends callbacks about attempts that no gateway made, all of one external_id or each of one. */
-  burst(account: Account, callbacks: number, externalId: string | undefined): void {
+  function burst(account: Account, callbacks: number, externalId: string | undefined): void {
     for (let n = 0; n < callbacks; n++) {
       const attempt: Attempt = {
-        paymentId: `b${++this.#foreign}`,
+        paymentId: `b${++foreign}`,
         externalId: nameIn(account, externalId ?? `y-${n}`),
         ...{ operation: "payment", callbacks: "soon", held: false, amount: 10, status: "failure" },
       };
-      this.#notify(attempt, "failure", this.#between(0, 40));
+      notify(attempt, "failure", random.between(0, 40));
     }
   }
 
   /** The connections of one account of the gateway whose process runs. */
-  connectionsOf(account: Account): Connections {
+  function connectionsOf(account: Account): Connections {
     return {
       dispatch: (request, handler) => {
-        this.#dispatch(request, handler);
+        dispatch(request, handler);
         return true;
       },
       onMixUp: () => {
-        const pool = this.#poolOf(currentProcess() as Process, account);
+        const pool = poolOf(currentProcess() as Process, account);
         for (const connection of pool.idle) connection.isClosed = true;
         Object.assign(pool, { idle: [], isApart: true });
       },
@@ -233,22 +209,21 @@ export class Service {
     };
   }
 
-  #poolOf(process: Process, account: Account): Pool {
-    const pools = this.#pools.get(process) ?? new Map<Account, Pool>();
-    this.#pools.set(process, pools);
+  function poolOf(process: Process, account: Account): Pool {
+    const pools = poolsOf.get(process) ?? new Map<Account, Pool>();
+    poolsOf.set(process, pools);
     const pool = pools.get(account) ?? { idle: [], isApart: false };
     pools.set(account, pool);
     return pool;
   }
 
-  #dispatch(
+  function dispatch(
     { method, path, body, headers }: Dispatcher.DispatchOptions,
     handler: Dispatcher.DispatchHandler,
   ) {
-    const { scheduler, recorder } = this.#options;
     const process = currentProcess() as Process;
     const account = accountIn(headers);
-    const pool = this.#poolOf(process, account);
+    const pool = poolOf(process, account);
     const call = currentCall() ?? "";
     const money = moneyCalls[path];
     let aborted = false;
@@ -261,8 +236,8 @@ export class Service {
     } as unknown as Dispatcher.DispatchController;
     const later = (ms: number, work: () => void) => scheduler.after(ms, work, process);
     const here = (ms: number, work: () => void) => scheduler.after(ms, () => asNobody(work));
-    later(this.#latencyMs(), () => {
-      if (this.trouble === "refuses") {
+    later(latencyMs(), () => {
+      if (service.trouble === "refuses") {
         const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
         handler.onResponseError?.(null as never, refused);
         return;
@@ -301,58 +276,58 @@ export class Service {
         connection.isClosed = true;
         handler.onResponseError?.(controller, reset());
       };
-      if (this.trouble === "silent") {
+      if (service.trouble === "silent") {
         request.isLost = true;
         return;
       }
-      const turn = (money && this.#orders.get(name)?.rest.shift()) ?? "pay";
+      const turn = (money && expected.get(name)?.rest.shift()) ?? "pay";
       if (turn === "resetBefore") {
-        later(this.#latencyMs(), breakOff);
+        later(latencyMs(), breakOff);
         return;
       }
       if (turn === "silenceBefore") {
         request.isLost = true;
         return;
       }
-      const lateMs = turn === "payLate" ? this.#options.timeoutMs + this.#between(50, 12_000) : 0;
+      const lateMs = turn === "payLate" ? timeoutMs + random.between(50, 12_000) : 0;
       const arrive = () => {
         const answer = money
-          ? this.#takePost({
+          ? takePost({
               ...{ money, asked, name, turn },
               ...{ call, sentMs, account, replica },
             })
-          : this.#takeQuestion(account, path, String(body ?? ""));
+          : takeQuestion(account, path, String(body ?? ""));
         if (answer === "silence") {
           request.isLost = true;
           return;
         }
         if (answer === "reset") {
-          later(this.#latencyMs(), breakOff);
+          later(latencyMs(), breakOff);
           return;
         }
         const limit = recorder.limits.findLast((other) => other.account === account);
         const { status, body: text, afterMs, about = [] } = answer;
         const message: Message = {
-          ...{ status, body: text, headers: this.#limitHeaders(account), to: asking },
+          ...{ status, body: text, headers: limitHeaders(account), to: asking },
           onHeard() {
             for (const post of about) post.knownMs ??= scheduler.nowMs;
             if (limit) limit.toldMs ??= scheduler.nowMs;
             if (answer.post) answer.post.answeredMs = scheduler.nowMs;
           },
         };
-        later(afterMs + this.#latencyMs(), () => this.#deliver(connection, pool, message));
+        later(afterMs + latencyMs(), () => deliver(connection, pool, message));
         // Not an Error object: it does not name its payment, so a gateway could not recognize it.
-        if (this.#options.answersTwice && money && status === 200 && this.#chance(0.5)) {
-          const twiceMs = afterMs + this.#between(4, 60);
-          later(twiceMs, () => this.#deliver(connection, pool, message));
+        if (answersTwice && money && status === 200 && random.chance(0.5)) {
+          const twiceMs = afterMs + random.between(4, 60);
+          later(twiceMs, () => deliver(connection, pool, message));
         }
       };
       // It may arrive only after the history has ended.
       if (lateMs > 0 || turn === "payOnceDenied") request.isLost = true;
       if (turn === "payOnceDenied") {
         const what = `${money?.operation} ${nameIn(account, externalIdOf(asked))}`;
-        this.#arriveOnceDenied(what, sentMs, () => asNobody(arrive));
-      } else here(this.#latencyMs() + lateMs, arrive);
+        arriveOnceDenied(what, sentMs, () => asNobody(arrive));
+      } else here(latencyMs() + lateMs, arrive);
     });
   }
 
@@ -360,33 +335,31 @@ export class Service {
    * The gateway may conclude 20 s after a call that it never arrived, if the service has denied
    * three times to know it: up to then the request may arrive.
    */
-  #arriveOnceDenied(what: string, sentMs: number, arrive: () => void): void {
-    const { scheduler } = this.#options;
+  function arriveOnceDenied(what: string, sentMs: number, arrive: () => void): void {
     const one = { what, sentMs, times: 0, arrive: () => {} };
     let isOver = false;
     one.arrive = () => {
       if (isOver) return;
       isOver = true;
-      this.#denied = this.#denied.filter((other) => other !== one);
+      denied = denied.filter((other) => other !== one);
       arrive();
     };
-    this.#denied.push(one);
+    denied.push(one);
     // It does arrive, even if the service is not asked.
     scheduler.after(45_000, one.arrive);
   }
 
   /** The service answers that it does not know this. */
-  #deny(what: string): void {
-    const { scheduler } = this.#options;
-    for (const one of this.#denied) {
+  function deny(what: string): void {
+    for (const one of denied) {
       if (one.what !== what || ++one.times < 2) continue;
-      const afterMs = Math.max(one.sentMs + 19_000 - scheduler.nowMs, this.#between(10, 300));
+      const afterMs = Math.max(one.sentMs + 19_000 - scheduler.nowMs, random.between(10, 300));
       scheduler.after(afterMs, one.arrive);
     }
   }
 
   /** An answer arrives on a connection. */
-  #deliver(connection: Connection, pool: Pool, message: Message): void {
+  function deliver(connection: Connection, pool: Pool, message: Message): void {
     const { asking } = connection;
     const { to } = message;
     if (connection.isClosed) return;
@@ -404,7 +377,7 @@ export class Service {
     asking.hear(message);
   }
 
-  #takePost(request: {
+  function takePost(request: {
     money: MoneyCall;
     asked: Asked;
     name: string;
@@ -414,23 +387,22 @@ export class Service {
     account: Account;
     replica: string;
   }): Answer | "silence" | "reset" {
-    const { scheduler, recorder } = this.#options;
     const { turn, call, name, sentMs, account, replica } = request;
     const { operation, method } = request.money;
     const externalId = nameIn(account, externalIdOf(request.asked));
-    const tooMany = turn === "tooMany" || !this.#admit(account);
+    const tooMany = turn === "tooMany" || !admit(account);
     const post: PostRecord = {
-      ...{ n: ++this.#posts, call, request: name, method },
+      ...{ n: ++postCount, call, request: name, method },
       ...{ externalId, replica, sentMs, arrivedMs: scheduler.nowMs, tooMany, charged: false },
     };
     recorder.posts.push(post);
     if (tooMany) return { ...tooManyAnswer, about: [post], post };
-    const { orders } = this.#orders.get(name) ?? { orders: undefined };
+    const { orders } = expected.get(name) ?? { orders: undefined };
     const held = orders?.held ?? false;
 
-    const before = this.#ledger.filter((attempt) => attempt.externalId === externalId);
+    const before = ledger.filter((attempt) => attempt.externalId === externalId);
     post.answer = "unclear";
-    const refused = refusalOf(operation, before, this.#takesAnother(externalId, sentMs));
+    const refused = refusalOf(operation, before, takesAnother(externalId, sentMs));
     if (refused) {
       const earlier = before.filter(({ status }) => status === "success");
       const about = [post, ...earlier.flatMap((attempt) => attempt.post ?? [])];
@@ -440,14 +412,14 @@ export class Service {
     if (turn === "ownErrorBefore") return { ...ownError, afterMs: 1 };
 
     const paymentId =
-      operation === "confirm" ? (this.#standing(externalId)[0]?.paymentId as string) : `p${post.n}`;
+      operation === "confirm" ? (standing(externalId)[0]?.paymentId as string) : `p${post.n}`;
     post.paymentId = paymentId;
     const attempt: Attempt = {
       ...{ paymentId, externalId, operation, post, held, amount: 10 },
       callbacks: orders?.callbacks ?? "soon",
       status: "pending",
     };
-    this.#ledger.push(attempt);
+    ledger.push(attempt);
     // An earlier attempt cannot be asked for any more, so send the callback that it never got.
     for (const other of before) {
       if (
@@ -455,27 +427,26 @@ export class Service {
         other.operation === operation &&
         other.status !== "pending"
       ) {
-        this.#notify(other, other.status, this.#between(3_000, 15_000));
+        notify(other, other.status, random.between(3_000, 15_000));
       }
     }
     const declined = turn === "decline" || turn === "declineAsData" || turn === "pendingThenFail";
     post.charged = !declined;
     const isPending = turn === "pending" || turn === "pendingThenFail";
     if (isPending) {
-      if (attempt.callbacks === "twice") this.#notify(attempt, "pending", this.#between(5, 50));
-      scheduler.after(this.#between(300, 6_000), () =>
-        asNobody(() => this.#end(attempt, declined)),
-      );
+      if (attempt.callbacks === "twice") notify(attempt, "pending", random.between(5, 50));
+      scheduler.after(random.between(300, 6_000), () => asNobody(() => end(attempt, declined)));
     } else {
-      this.#end(attempt, declined);
+      end(attempt, declined);
     }
-    const afterMs = attempt.callbacks === "early" ? this.#between(30, 400) : this.#between(0.5, 20);
+    const afterMs =
+      attempt.callbacks === "early" ? random.between(30, 400) : random.between(0.5, 20);
     const body = bodyOf(attempt, attempt.status);
     const answer = { status: 200, body, afterMs, about: [post], post };
     if (!unclearTurns.has(turn)) post.answer = turn === "decline" ? "refusal" : "result";
     switch (turn) {
       case "decline":
-        return { ...answer, status: 402, body: declinedBody(attempt, this.#chance(0.5)) };
+        return { ...answer, status: 402, body: declinedBody(attempt, random.chance(0.5)) };
       case "payThenReset":
         return "reset";
       case "payThenSilence":
@@ -493,52 +464,52 @@ export class Service {
         return { status: 200, body: bodyOf(other, "success"), afterMs };
       }
       case "paySlowly":
-        return { ...answer, afterMs: this.#between(300, this.#options.timeoutMs * 1.3) };
+        return { ...answer, afterMs: random.between(300, timeoutMs * 1.3) };
       default:
         return answer;
     }
   }
 
   /** Ends an attempt; at most one payment of an external_id succeeds. */
-  #end(attempt: Attempt, fails: boolean): void {
+  function end(attempt: Attempt, fails: boolean): void {
     const isSecond =
       attempt.operation === "payment" &&
-      this.#ledger.some(
+      ledger.some(
         (other) =>
           other !== attempt &&
           other.externalId === attempt.externalId &&
           other.operation === "payment" &&
           other.status === "success",
       ) &&
-      !this.#takesAnother(attempt.externalId, attempt.post?.sentMs ?? 0);
+      !takesAnother(attempt.externalId, attempt.post?.sentMs ?? 0);
     if (isSecond && attempt.post) attempt.post.charged = false;
     attempt.status = fails || isSecond ? "failure" : "success";
     const { callbacks, status } = attempt;
     switch (callbacks) {
       case "never": {
-        const others = this.#ledger.filter(
+        const others = ledger.filter(
           ({ externalId, operation }) =>
             externalId === attempt.externalId && operation === attempt.operation,
         );
-        if (others.length > 1) this.#notify(attempt, status, this.#between(3_000, 15_000));
+        if (others.length > 1) notify(attempt, status, random.between(3_000, 15_000));
         return;
       }
       case "early":
-        this.#notify(attempt, status, 0);
+        notify(attempt, status, 0);
         return;
       case "late":
-        this.#notify(attempt, status, this.#between(3_000, 15_000));
+        notify(attempt, status, random.between(3_000, 15_000));
         return;
       case "twice":
-        this.#notify(attempt, status, this.#between(5, 50));
-        this.#notify(attempt, status, this.#between(5, 3_000));
+        notify(attempt, status, random.between(5, 50));
+        notify(attempt, status, random.between(5, 3_000));
         return;
       case "reversed":
-        this.#notify(attempt, status, this.#between(5, 50));
-        this.#notify(attempt, "pending", this.#between(100, 2_000));
+        notify(attempt, status, random.between(5, 50));
+        notify(attempt, "pending", random.between(100, 2_000));
         return;
       case "soon":
-        this.#notify(attempt, status, this.#between(5, 50));
+        notify(attempt, status, random.between(5, 50));
     }
   }
 
@@ -546,42 +517,42 @@ export class Service {
    * Whether all that was paid for an external_id was taken back, so that it may be paid again: by
    * requests that gateways sent when they knew of that.
    */
-  #takesAnother(externalId: string, sentMs: number): boolean {
-    const back = this.#ledger.filter(
+  function takesAnother(externalId: string, sentMs: number): boolean {
+    const back = ledger.filter(
       ({ externalId: other, operation, status }) =>
         other === externalId && takingBack.has(operation) && status === "success",
     );
     const refunded = sumOf(back.filter(({ operation }) => operation === "refund"));
     return (
       back.length > 0 &&
-      refunded >= sumOf(this.#standing(externalId)) &&
+      refunded >= sumOf(standing(externalId)) &&
       back.every(({ toldMs = Infinity }) => toldMs < sentMs - 100)
     );
   }
 
-  #takeQuestion(account: Account, path: string, body: string): Answer {
-    if (!this.#admit(account)) return tooManyAnswer;
+  function takeQuestion(account: Account, path: string, body: string): Answer {
+    if (!admit(account)) return tooManyAnswer;
     const name = nameIn(account, aboutOf(path, body));
     if (path.endsWith("/callback/resend")) {
       const { operation } = JSON.parse(body);
-      const attempt = this.#ledger.findLast(
+      const attempt = ledger.findLast(
         (other) => other.externalId === name && other.operation === operation,
       );
       if (!attempt) {
-        this.#deny(`${operation} ${name}`);
+        deny(`${operation} ${name}`);
         return notFound;
       }
-      this.#notify(attempt, attempt.status, this.#between(1, 100));
+      notify(attempt, attempt.status, random.between(1, 100));
       return { status: 200, body: "{}", afterMs: 1 };
     }
     const { pathname } = new URL(path, "http://service");
     if (pathname.endsWith("/payouts/v1/info")) {
-      const payouts = this.#ledger.filter(
+      const payouts = ledger.filter(
         (other) => other.externalId === name && other.operation === "payout",
       );
       const attempt = payouts.findLast(({ status }) => status !== "failure") ?? payouts.at(-1);
       if (!attempt) {
-        this.#deny(`payout ${name}`);
+        deny(`payout ${name}`);
         return notFound;
       }
       const about = attempt.post ? [attempt.post] : [];
@@ -591,19 +562,17 @@ export class Service {
   }
 
   /** Sends a callback until it is answered 200. */
-  #notify(attempt: Attempt, status: Status, afterMs: number): void {
-    const { scheduler, recorder } = this.#options;
+  function notify(attempt: Attempt, status: Status, afterMs: number): void {
     const { paymentId, operation, operationId = "", externalId } = attempt;
     const { account } = partsOf(externalId);
     const id = [paymentId, operation, status, operationId].filter(Boolean).join(" ");
     const resource = attempt.operation === "payout" ? "payouts" : "payments";
     const body = Buffer.from(bodyOf(attempt, status));
     const record = recorder.callback(id);
-    this.#underWay++;
+    underWay++;
     let [tries, unanswered] = [0, 0];
     const send = () => {
-      const targets = this.#options.targets();
-      const target = targets[Math.floor(scheduler.random.next() * targets.length)];
+      const target = random.pick(targets()) as CallbackTarget | undefined;
       let isOver = false;
       const over = (code: number) => {
         if (isOver) return;
@@ -613,7 +582,7 @@ export class Service {
         // Tries without a gateway that is up do not count: it does not give up then.
         if (target) unanswered++;
         if (code === 200 && status !== "pending") attempt.toldMs ??= scheduler.nowMs;
-        if (code === 200 || unanswered > 12) this.#underWay--;
+        if (code === 200 || unanswered > 12) underWay--;
         else scheduler.after(Math.min(300 * 2 ** tries, 5_000), send);
       };
       if (!target) return over(0);
@@ -622,12 +591,12 @@ export class Service {
       scheduler.after(5_000, () => over(0));
       const { process } = target;
       scheduler.after(
-        this.#latencyMs(),
+        latencyMs(),
         async () => {
           if (attempt.post) attempt.post.knownMs ??= scheduler.nowMs;
           const code = await target.receive(account, resource, body, sign(body, password));
           if (process.isDead) return;
-          scheduler.after(this.#latencyMs(), () => {
+          scheduler.after(latencyMs(), () => {
             recorder.line(target.process.name, "service", `${code}`);
             over(code);
           });
@@ -638,36 +607,50 @@ export class Service {
     scheduler.after(afterMs, send);
   }
 
-  #admit(account: Account): boolean {
-    const { nowMs } = this.#options.scheduler;
-    const admitted = (this.#admitted.get(account) ?? []).filter((atMs) => atMs > nowMs - 1_000);
-    this.#admitted.set(account, admitted);
-    if (admitted.length >= this.#perSecond) return false;
+  function admit(account: Account): boolean {
+    const { nowMs } = scheduler;
+    const admitted = (admittedOf.get(account) ?? []).filter((atMs) => atMs > nowMs - 1_000);
+    admittedOf.set(account, admitted);
+    if (admitted.length >= perSecond) return false;
     admitted.push(nowMs);
     return true;
   }
 
-  #limitHeaders(account: Account): Record<string, string> {
-    const admitted = this.#admitted.get(account)?.length ?? 0;
+  function limitHeaders(account: Account): Record<string, string> {
+    const admitted = admittedOf.get(account)?.length ?? 0;
     return {
       "content-type": "application/json",
-      "x-ratelimit-limit": `${this.#perSecond}`,
-      "x-ratelimit-remaining": `${Math.max(0, this.#perSecond - admitted)}`,
+      "x-ratelimit-limit": `${perSecond}`,
+      "x-ratelimit-remaining": `${Math.max(0, perSecond - admitted)}`,
       "x-ratelimit-reset": "1",
     };
   }
 
-  #latencyMs(): number {
-    return this.#between(0.3, 4);
+  function latencyMs(): number {
+    return random.between(0.3, 4);
   }
 
-  #between(least: number, most: number): number {
-    return this.#options.scheduler.random.between(least, most);
-  }
-
-  #chance(share: number): boolean {
-    return this.#options.scheduler.random.chance(share);
-  }
+  const service = {
+    trouble: undefined as "refuses" | "silent" | undefined,
+    /** No callback is under way, and no payment is pending. */
+    get isQuiet() {
+      const isPending = ledger.some(({ status }) => status === "pending");
+      return underWay === 0 && denied.length === 0 && !isPending;
+    },
+    /** From now on it allows so many requests a second. */
+    limit(allowed: number) {
+      perSecond = allowed;
+      for (const account of accounts) {
+        recorder.limits.push({ account, fromMs: scheduler.nowMs, perSecond });
+      }
+    },
+    expect(request: string, orders: Orders) {
+      expected.set(request, { rest: [...orders.turns], orders });
+    },
+    ...{ stateOf, happen, burst, connectionsOf },
+  };
+  service.limit(options.perSecond);
+  return service;
 }
 
 const takingBack: ReadonlySet<string> = new Set(["refund", "cancel"]);

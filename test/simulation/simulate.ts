@@ -38,12 +38,12 @@ import {
   type WatcherRecord,
 } from "./history.ts";
 import { type Account, accounts, keyringOf, nameIn, partsOf } from "./merchant.ts";
-import { StoreNetwork } from "./network.ts";
+import { createStoreNetwork } from "./network.ts";
 import { isPayout, type PayStep, type Plan, type Step, type WatchStep } from "./plan.ts";
 import { inCall, Recorder } from "./recorder.ts";
 import { Replica, times } from "./replica.ts";
 import { epochMs, installVirtualTime, Scheduler } from "./scheduler.ts";
-import { Service } from "./service.ts";
+import { createService } from "./service.ts";
 import type { StoreOptions, Stores } from "./stores/stores.ts";
 import { eventOf, nameOf } from "./words.ts";
 
@@ -57,232 +57,212 @@ const quietMs = 150_000;
 
 /** Runs a plan, from its first step until nothing is pending. */
 export async function simulate(plan: Plan, openStores: OpenStores): Promise<History> {
-  const world = new World(plan, openStores);
-  try {
-    return await world.run();
-  } finally {
-    await world.stores.close();
-  }
-}
-
-class World {
-  readonly stores: Stores;
-  readonly #plan: Plan;
-  readonly #scheduler: Scheduler;
-  readonly #recorder: Recorder;
-  readonly #network: StoreNetwork;
-  readonly #service: Service;
-  readonly #replicas: Replica[] = [];
+  const { steps, perSecond, replication, flushesAfterMs, answersTwice = false } = plan;
+  const { maxWaitMs, timeoutMs, afterMs: firstLookMs, giveUpMs } = times;
+  const scheduler = new Scheduler(plan.seed);
+  const recorder = new Recorder(() => scheduler.nowMs);
+  const network = createStoreNetwork(scheduler, recorder);
+  const replicas: Replica[] = [];
+  const service = createService({
+    ...{ scheduler, recorder, perSecond, timeoutMs, answersTwice },
+    targets: () => replicas.filter(({ isUp }) => isUp),
+  });
+  const stores = scheduler.prepare(() =>
+    openStores({
+      ...{ scheduler, network, recorder, perSecond, replication },
+      ...{ maxWaitMs, firstLookMs, giveUpMs, flushesAfterMs },
+    }),
+  );
   /** Steps that have not ended. */
-  #underWay = 0;
+  let stepsUnderWay = 0;
   /** Watchers that are not connected yet, or not again. */
-  readonly #outside = new Set<string>();
+  const outside = new Set<string>();
   /** All callers and watchers: at the end they leave, or Node.js would keep what they wait for. */
-  readonly #leaving = new Set<AbortController>();
-  #isOver = false;
-  #end: Pick<History, "log" | "ends" | "listed" | "gateways"> | undefined;
+  const allLeaving = new Set<AbortController>();
+  let isOver = false;
+  let ended: Pick<History, "log" | "ends" | "listed" | "gateways"> | undefined;
 
-  constructor(plan: Plan, openStores: OpenStores) {
-    this.#plan = plan;
-    const { perSecond, replication, flushesAfterMs, answersTwice = false } = plan;
-    const { maxWaitMs, timeoutMs, afterMs: firstLookMs, giveUpMs } = times;
-    const scheduler = new Scheduler(plan.seed);
-    const recorder = new Recorder(() => scheduler.nowMs);
-    this.#network = new StoreNetwork(scheduler, recorder);
-    this.#service = new Service({
-      ...{ scheduler, recorder, perSecond, timeoutMs, answersTwice },
-      targets: () => this.#replicas.filter(({ isUp }) => isUp),
-    });
-    this.#scheduler = scheduler;
-    this.#recorder = recorder;
-    this.stores = scheduler.prepare(() =>
-      openStores({
-        ...{ scheduler, network: this.#network, recorder, perSecond, replication },
-        ...{ maxWaitMs, firstLookMs, giveUpMs, flushesAfterMs },
-      }),
-    );
-  }
-
-  async run(): Promise<History> {
-    const scheduler = this.#scheduler;
-    const { steps, replicas } = this.#plan;
-    scheduler.after(0, () => {
-      for (let n = 0; n < replicas; n++) {
-        const connectionsOf = (account: Account) => this.#service.connectionsOf(account);
-        const aheadMs = this.#plan.aheadMs?.[n];
-        const replica = new Replica(`gateway-${n}`, this.stores, connectionsOf, aheadMs);
-        this.#replicas.push(replica);
-        replica.start();
-      }
-    });
-    let lastMs = 0;
-    // The service fails in ways of its own, and each write may take as long as the replica lags.
-    const lagMs = this.#plan.replication?.lagMs ?? 0;
-    if (this.#plan.answersTwice || lagMs >= 200)
-      this.#recorder.troubles.push({ fromMs: 0, toMs: Infinity });
-    for (const step of steps) {
-      if (step.do === "pay") this.#service.expect(step.id, { ...step, held: step.held ?? false });
-      lastMs = Math.max(lastMs, step.atMs + ("forMs" in step ? step.forMs : 0));
-      scheduler.after(startMs + step.atMs, () => this.#do(step));
+  scheduler.after(0, () => {
+    for (let n = 0; n < plan.replicas; n++) {
+      const replica = new Replica(`gateway-${n}`, stores, service.connectionsOf, plan.aheadMs?.[n]);
+      replicas.push(replica);
+      replica.start();
     }
-    scheduler.after(startMs + lastMs + 50, () => void this.#finish(lastMs + quietMs));
-    const end = () => {
-      for (const replica of this.#replicas) replica.close();
-      for (const leaving of this.#leaving) leaving.abort();
-    };
-    await scheduler.run(() => this.#end !== undefined, lastMs + 2 * quietMs, end);
-    if (!this.#end) throw new Error("the simulation did not come to its end");
-    return this.#recorder.history(this.#end);
+  });
+  let lastMs = 0;
+  // The service fails in ways of its own, and each write may take as long as the replica lags.
+  if (answersTwice || (replication?.lagMs ?? 0) >= 200) {
+    recorder.troubles.push({ fromMs: 0, toMs: Infinity });
   }
+  for (const step of steps) {
+    if (step.do === "pay") service.expect(step.id, { ...step, held: step.held ?? false });
+    lastMs = Math.max(lastMs, step.atMs + ("forMs" in step ? step.forMs : 0));
+    scheduler.after(startMs + step.atMs, () => doStep(step));
+  }
+  scheduler.after(startMs + lastMs + 50, () => void finish(lastMs + quietMs));
+  const end = () => {
+    for (const replica of replicas) replica.close();
+    for (const leaving of allLeaving) leaving.abort();
+  };
+  try {
+    await scheduler.run(() => ended !== undefined, lastMs + 2 * quietMs, end);
+  } finally {
+    await stores.close();
+  }
+  if (!ended) throw new Error("the simulation did not come to its end");
+  return recorder.history(ended);
 
-  #do(step: Step): void {
+  function doStep(step: Step): void {
     switch (step.do) {
       case "pay":
-        void this.#whileUnderWay(this.#pay(step));
+        void whileUnderWay(pay(step));
         return;
       case "watch":
-        void this.#watch(step);
+        void watch(step);
         return;
       case "look":
-        void this.#whileUnderWay(this.#look(nameOfStep(step), this.#replica(step.replica)));
+        void whileUnderWay(look(nameOfStep(step), replicaAt(step.replica)));
         return;
       case "elsewhere":
-        this.#service.happen(step.account ?? accounts[0], step.externalId, step.what);
+        service.happen(step.account ?? accounts[0], step.externalId, step.what);
         return;
       case "burst":
-        this.#service.burst(step.account ?? accounts[0], step.callbacks, step.externalId);
+        service.burst(step.account ?? accounts[0], step.callbacks, step.externalId);
         return;
       case "misread":
-        void this.#whileUnderWay(this.#misread(this.#replica(step.replica)));
+        void whileUnderWay(misread(replicaAt(step.replica)));
         return;
       case "rush":
         for (let n = 0; n < step.calls; n++) {
-          void this.#whileUnderWay(this.#ask(this.#replica(step.replica)));
+          void whileUnderWay(ask(replicaAt(step.replica)));
         }
         return;
       case "pause":
       case "suspend":
       case "kill":
       case "powerOff":
-        this.#stop(step.do, this.#replica(step.replica), step.forMs);
+        stop(step.do, replicaAt(step.replica), step.forMs);
         return;
       case "store": {
-        const replica = step.replica === "all" ? undefined : this.#replica(step.replica).name;
+        const replica = step.replica === "all" ? undefined : replicaAt(step.replica).name;
         const { trouble: kind, share, forMs } = step;
-        this.#recorder.line("store", replica ?? "all", `${kind} for ${forMs} ms (${share})`);
-        this.#mayPart(forMs);
-        this.#trouble(forMs);
-        this.#network.begin({ kind, replica, share, untilMs: this.#scheduler.nowMs + forMs });
+        recorder.line("store", replica ?? "all", `${kind} for ${forMs} ms (${share})`);
+        mayPart(forMs);
+        trouble(forMs);
+        network.begin({ kind, replica, share, untilMs: scheduler.nowMs + forMs });
         return;
       }
       case "replica":
-        this.#recorder.line("store", "all", `nothing reaches its replica for ${step.forMs} ms`);
-        this.#trouble(step.forMs);
-        this.stores.holdReplica?.(step.forMs);
+        recorder.line("store", "all", `nothing reaches its replica for ${step.forMs} ms`);
+        trouble(step.forMs);
+        stores.holdReplica?.(step.forMs);
         return;
       case "failOver":
-        this.#recorder.line("store", "all", `its replica takes over, ${step.aheadMs} ms ahead`);
-        this.#mayPart(0);
-        this.#trouble(5_000);
-        void this.#whileUnderWay(this.stores.failOver?.(step.aheadMs) ?? Promise.resolve());
+        recorder.line("store", "all", `its replica takes over, ${step.aheadMs} ms ahead`);
+        mayPart(0);
+        trouble(5_000);
+        void whileUnderWay(stores.failOver?.(step.aheadMs) ?? Promise.resolve());
         return;
       case "service":
-        this.#recorder.line("service", "all", `${step.trouble} for ${step.forMs} ms`);
-        this.#trouble(step.forMs);
-        this.#service.trouble = step.trouble;
-        this.#scheduler.after(step.forMs, () => {
-          this.#service.trouble = undefined;
+        recorder.line("service", "all", `${step.trouble} for ${step.forMs} ms`);
+        trouble(step.forMs);
+        service.trouble = step.trouble;
+        scheduler.after(step.forMs, () => {
+          service.trouble = undefined;
         });
         return;
       case "limit":
-        this.#recorder.line("service", "all", `${step.perSecond} requests a second`);
-        this.#trouble(12_000);
-        this.#service.perSecond = step.perSecond;
+        recorder.line("service", "all", `${step.perSecond} requests a second`);
+        trouble(12_000);
+        service.limit(step.perSecond);
     }
   }
 
-  #trouble(forMs: number): void {
-    const { nowMs: fromMs } = this.#scheduler;
-    this.#recorder.troubles.push({ fromMs, toMs: fromMs + forMs });
+  function trouble(forMs: number): void {
+    const { nowMs: fromMs } = scheduler;
+    recorder.troubles.push({ fromMs, toMs: fromMs + forMs });
   }
 
   /**
    * Notes that some gateways may go on without the shared budget for now; they return soon after.
    */
-  #mayPart(forMs: number): void {
-    if (!this.stores.sharesBudget) return;
-    const { nowMs: fromMs } = this.#scheduler;
-    const gateways = this.#plan.replicas;
-    this.#recorder.apart.push({ fromMs, toMs: fromMs + forMs + 2_500, gateways });
+  function mayPart(forMs: number): void {
+    if (!stores.sharesBudget) return;
+    const { nowMs: fromMs } = scheduler;
+    const gateways = plan.replicas;
+    recorder.apart.push({ fromMs, toMs: fromMs + forMs + 2_500, gateways });
   }
 
   /** Pauses or kills a process, which runs again after `forMs`. */
-  #stop(how: "pause" | "suspend" | "kill" | "powerOff", replica: Replica, forMs: number): void {
+  function stop(
+    how: "pause" | "suspend" | "kill" | "powerOff",
+    replica: Replica,
+    forMs: number,
+  ): void {
     const { process } = replica;
     if (process.isDead || process.isPaused) return;
-    const fromMs = this.#scheduler.nowMs;
+    const fromMs = scheduler.nowMs;
     const absence = { replica: replica.name, fromMs, toMs: fromMs + forMs };
-    this.#recorder.absences.push(absence);
-    this.#recorder.line(replica.name, replica.name, `${how} for ${forMs} ms`);
+    recorder.absences.push(absence);
+    recorder.line(replica.name, replica.name, `${how} for ${forMs} ms`);
     const isBack = how === "pause" || how === "suspend";
     if (isBack) process.pause();
     else replica.kill();
-    if (how === "powerOff") this.stores.powerOff?.();
-    this.#scheduler.after(forMs, () => {
-      this.#recorder.line(replica.name, replica.name, "runs again");
+    if (how === "powerOff") stores.powerOff?.();
+    scheduler.after(forMs, () => {
+      recorder.line(replica.name, replica.name, "runs again");
       if (isBack) process.resume(how === "suspend" ? forMs : 0);
       else replica.start();
     });
   }
 
-  async #whileUnderWay(work: Promise<unknown>): Promise<void> {
-    this.#underWay++;
+  async function whileUnderWay(work: Promise<unknown>): Promise<void> {
+    stepsUnderWay++;
     await work;
-    this.#underWay--;
+    stepsUnderWay--;
   }
 
-  async #pay(step: PayStep): Promise<void> {
+  async function pay(step: PayStep): Promise<void> {
     const { leavesAfterMs: _, ...patient } = step;
     const echoes = step.echoes.map(async ({ afterMs, replica, stays }, n) => {
-      await this.#scheduler.wait(afterMs);
-      await this.#payOnce(stays ? patient : step, `${step.id}e${n}`, this.#replica(replica));
+      await scheduler.wait(afterMs);
+      await payOnce(stays ? patient : step, `${step.id}e${n}`, replicaAt(replica));
     });
     for (let tries = 0; tries <= step.retries; tries++) {
-      const replica = this.#replica(step.replica + tries);
-      const { outcome, error } = await this.#payOnce(step, `${step.id}#${tries}`, replica);
+      const replica = replicaAt(step.replica + tries);
+      const { outcome, error } = await payOnce(step, `${step.id}#${tries}`, replica);
       // Repeats only a call that surely did nothing: answers and unknown outcomes are final.
       if (outcome !== "refused" || error?.startsWith("ALREADY_EXISTS")) break;
-      await this.#scheduler.wait(this.#scheduler.random.between(50, 900));
+      await scheduler.wait(scheduler.random.between(50, 900));
     }
     await Promise.all(echoes);
   }
 
   /** One call of a caller, until it has its answer or none can come. */
-  async #payOnce(
+  async function payOnce(
     step: PayStep,
     id: string,
-    replica = this.#replica(step.replica + 1),
+    replica = replicaAt(step.replica + 1),
   ): Promise<CallRecord> {
     const { method, key, deadlineMs, leavesAfterMs, waits, account = accounts[0] } = step;
     const externalId = nameOfStep(step);
-    const scheduler = this.#scheduler;
     const beganMs = scheduler.nowMs;
     const record: CallRecord = {
       ...{ id, request: step.id, account, key, method, externalId, replica: replica.name, beganMs },
       ...(waits && { waits }),
       ...(deadlineMs !== undefined && { deadlineMs: beganMs + deadlineMs }),
     };
-    this.#recorder.calls.push(record);
+    recorder.calls.push(record);
     const keyed = key === undefined ? "" : ` with ${key}`;
     const by = deadlineMs === undefined ? "" : ` within ${deadlineMs} ms`;
-    this.#recorder.line("callers", replica.name, `${id}: ${method} ${externalId}${keyed}${by}`);
+    recorder.line("callers", replica.name, `${id}: ${method} ${externalId}${keyed}${by}`);
     const leaving = new AbortController();
-    this.#leaving.add(leaving);
+    allLeaving.add(leaving);
     const timers: (() => void)[] = [];
     // The gateway reads the deadline by its own wall clock.
     const dueMs = record.deadlineMs && record.deadlineMs + replica.process.aheadMs;
     const call = callOf(account, leaving.signal, id, key, dueMs);
-    const answered = await this.#at(replica, async (core) => {
+    const answered = await at(replica, async (core) => {
       if (deadlineMs !== undefined) {
         const passed = () => leaving.abort(new DOMException("the deadline passed", "TimeoutError"));
         timers.push(scheduler.after(Math.max(0, deadlineMs - 1), passed, replica.process));
@@ -301,12 +281,12 @@ class World {
     }
     const { outcome, state = "", paymentId = "", error = "" } = record;
     const told = [outcome, state, paymentId, error].filter(Boolean).join(" ");
-    this.#recorder.line(replica.name, "callers", `${id}: ${told}`);
+    recorder.line(replica.name, "callers", `${id}: ${told}`);
     return record;
   }
 
   /** Runs `work` at a gateway, with latency both ways; `gone` if its process dies meanwhile. */
-  #at(
+  function at(
     replica: Replica,
     work: (core: RunningCore) => Promise<Partial<CallRecord>>,
   ): Promise<Partial<CallRecord>> {
@@ -315,13 +295,13 @@ class World {
       if (process.isDead) return resolve({ outcome: "refused", error: "UNAVAILABLE not there" });
       const stopDeath = process.onDeath(() => resolve({ outcome: "gone" }));
       const back = (answer: Partial<CallRecord>) => {
-        this.#scheduler.after(this.#latencyMs(), () => {
+        scheduler.after(latencyMs(), () => {
           stopDeath();
           resolve(answer);
         });
       };
-      this.#scheduler.after(
-        this.#latencyMs(),
+      scheduler.after(
+        latencyMs(),
         () => {
           // The gateway does not listen yet.
           if (!replica.isUp) return back({ outcome: "refused", error: "UNAVAILABLE not there" });
@@ -332,25 +312,28 @@ class World {
     });
   }
 
-  async #look(externalId: string, replica: Replica): Promise<Partial<EndRecord> | undefined> {
-    const askedMs = this.#scheduler.nowMs;
+  async function look(
+    externalId: string,
+    replica: Replica,
+  ): Promise<Partial<EndRecord> | undefined> {
+    const askedMs = scheduler.nowMs;
     let found: Partial<EndRecord> | undefined;
-    const record = await this.#at(replica, async (core) => {
+    const record = await at(replica, async (core) => {
       const { account } = partsOf(externalId);
       const call = callOf(account, new AbortController().signal, "look");
       found = await inCall("look", () => lookUp(core, externalId, call));
       return { state: found.state as string };
     });
     const { state } = record.error?.startsWith("NOT_FOUND") ? { state: "NOT_FOUND" } : record;
-    this.#recorder.line(replica.name, "callers", `${externalId} is ${state ?? record.error}`);
+    recorder.line(replica.name, "callers", `${externalId} is ${state ?? record.error}`);
     if (state === undefined) return undefined;
-    this.#recorder.looks.push({ externalId, askedMs, atMs: this.#scheduler.nowMs, state });
+    recorder.looks.push({ externalId, askedMs, atMs: scheduler.nowMs, state });
     return found ?? { state };
   }
 
   /** A cheap call that takes a token. */
-  async #ask(replica: Replica): Promise<void> {
-    await this.#at(replica, async (core) => {
+  async function ask(replica: Replica): Promise<void> {
+    await at(replica, async (core) => {
       const call = callOf(accounts[0], new AbortController().signal, "rush");
       const about = { externalId: "nothing", operation: PaymentOperation.PAYMENT };
       const request = create(ResendCallbackRequestSchema, about);
@@ -360,9 +343,9 @@ class World {
   }
 
   /** Watches with what is no cursor of this account. */
-  async #misread(replica: Replica): Promise<void> {
+  async function misread(replica: Replica): Promise<void> {
     const [account, other] = accounts;
-    const shown = this.#recorder.shown.findLast((event) => event.account === account);
+    const shown = recorder.shown.findLast((event) => event.account === account);
     if (!shown) return;
     const { cursor } = shown;
     const ways = [
@@ -372,7 +355,7 @@ class World {
       { cursor, of: other, expected: "OUT_OF_RANGE" },
     ] as const;
     for (const { cursor, of, expected } of ways) {
-      const { error, outcome } = await this.#at(replica, async (core) => {
+      const { error, outcome } = await at(replica, async (core) => {
         const leaving = new AbortController();
         // Only the beginning counts: nothing is read.
         const call: Call = {
@@ -385,33 +368,32 @@ class World {
       const told = error?.split(" ")[0] ?? "opened";
       // Whoever reaches no gateway or no store is not answered.
       if (outcome !== "gone" && told !== "UNAVAILABLE")
-        this.#recorder.misread.push({ cursor, expected, told });
+        recorder.misread.push({ cursor, expected, told });
     }
   }
 
   /** Watches, and resumes behind its cursor each time that its connection is cut. */
-  async #watch(step: WatchStep): Promise<void> {
+  async function watch(step: WatchStep): Promise<void> {
     const { id: name, replica: first, cutsAfterMs, pushes = 0, untilFinal = false } = step;
     const { account = accounts[0] } = step;
     const externalId = step.externalId && nameIn(account, step.externalId);
     const fromStart = step.fromStart === true && externalId !== undefined;
-    const scheduler = this.#scheduler;
     let id = name;
     const begin = (): WatcherRecord => {
       const watcher = { id, account, externalId, untilFinal, connected: [] };
       const begun = fromStart ? { ...watcher, from: "" } : watcher;
-      this.#recorder.watchers.set(id, begun);
+      recorder.watchers.set(id, begun);
       return begun;
     };
     let watcher = begin();
     let cursor: string | undefined;
     let failures = 0;
-    this.#outside.add(name);
-    for (let connection = 0; !this.#isOver; connection++) {
-      const replica = this.#replica(first + connection);
+    outside.add(name);
+    for (let connection = 0; !isOver; connection++) {
+      const replica = replicaAt(first + connection);
       const { process } = replica;
       const leaving = new AbortController();
-      this.#leaving.add(leaving);
+      allLeaving.add(leaving);
       const isDone = Promise.withResolvers<void>();
       const cutMs = cutsAfterMs[connection] ?? Infinity;
       const stopCut = scheduler.after(cutMs, () => isDone.resolve());
@@ -421,10 +403,10 @@ class World {
       let place = 0;
       const period = { fromMs: Infinity, toMs: Infinity };
       const resumed = cursor === undefined ? undefined : { watcher: id, cursor, refused: false };
-      if (resumed) this.#recorder.resumed.push(resumed);
+      if (resumed) recorder.resumed.push(resumed);
       /** Delivers to the watcher over one connection, so in order. */
       const tell = (work: () => void) => {
-        place = Math.max(place, scheduler.nowMs + this.#latencyMs());
+        place = Math.max(place, scheduler.nowMs + latencyMs());
         scheduler.after(place - scheduler.nowMs, () => connected && work());
       };
       /** The watch of a payment begins with its current state, unless it has a place in the log. */
@@ -435,8 +417,8 @@ class World {
         tell(() => {
           cursor = shown.cursor;
           watcher.from ??= shown.cursor;
-          this.#recorder.shown.push({ ...shown, watcher: id, atMs: scheduler.nowMs, isFirst });
-          this.#recorder.line(replica.name, id, `${shown.externalId} ${shown.state}`);
+          recorder.shown.push({ ...shown, watcher: id, atMs: scheduler.nowMs, isFirst });
+          recorder.line(replica.name, id, `${shown.externalId} ${shown.state}`);
         });
       };
       const call: Call = {
@@ -451,7 +433,7 @@ class World {
         onOpen: (from) => {
           period.fromMs = scheduler.nowMs;
           watcher.connected?.push(period);
-          this.#outside.delete(name);
+          outside.delete(name);
           if (from !== undefined) isState = false;
           tell(() => {
             if (from === undefined) return;
@@ -476,7 +458,7 @@ class World {
             if (refused && resumed) {
               resumed.refused = true;
               // It begins anew as another watcher: the events that it missed are lost.
-              this.#recorder.watchers.delete(id);
+              recorder.watchers.delete(id);
               id = `${id}'`;
               watcher = begin();
               cursor = undefined;
@@ -491,10 +473,10 @@ class World {
       stopCut();
       stopDeath();
       if (watcher.endedMs !== undefined) {
-        this.#outside.delete(name);
+        outside.delete(name);
         return;
       }
-      this.#outside.add(name);
+      outside.add(name);
       process.run(() => leaving.abort());
       // A watcher that cannot connect waits longer each time.
       failures = Number.isFinite(period.fromMs) ? 0 : failures + 1;
@@ -503,30 +485,28 @@ class World {
   }
 
   /** Waits until nothing is pending, then asks for the final state of all payments. */
-  async #finish(latestMs: number): Promise<void> {
-    const scheduler = this.#scheduler;
+  async function finish(latestMs: number): Promise<void> {
     // A gateway that is down may have open calls, which show once it is back.
     const isQuiet = async () =>
-      this.#underWay === 0 &&
-      this.#outside.size === 0 &&
-      this.#replicas.every(({ isUp }) => isUp) &&
-      this.#service.isQuiet &&
-      this.#network.heldUp === 0 &&
-      (await this.stores.isQuiet());
+      stepsUnderWay === 0 &&
+      outside.size === 0 &&
+      replicas.every(({ isUp }) => isUp) &&
+      service.isQuiet &&
+      network.heldUp === 0 &&
+      (await stores.isQuiet());
     for (let quiet = 0; quiet < 2 && scheduler.nowMs < latestMs; await scheduler.wait(1_000)) {
       quiet = (await isQuiet()) ? quiet + 1 : 0;
     }
     // Who waited for a store in trouble is answered, or hears after 5 s that it is silent.
-    const troubleEndsMs = this.#recorder.troubles.map(({ toMs }) => toMs).filter(Number.isFinite);
+    const troubleEndsMs = recorder.troubles.map(({ toMs }) => toMs).filter(Number.isFinite);
     await scheduler.wait(
       Math.max(1_500, ...troubleEndsMs.map((ms) => ms + 6_000 - scheduler.nowMs)),
     );
-    const { steps } = this.#plan;
     for (const step of steps) {
-      if (step.do !== "pay" || !this.#isAnswerKept(step)) continue;
+      if (step.do !== "pay" || !isAnswerKept(step)) continue;
       // A store that was late may be busy yet: the repeat has time.
       const { deadlineMs: _, ...patient } = step;
-      await this.#payOnce(patient, `${step.id}!`);
+      await payOnce(patient, `${step.id}!`);
     }
     const asked = steps.flatMap((step) => (step.do === "pay" ? [nameOfStep(step)] : []));
     const ends: EndRecord[] = [];
@@ -534,51 +514,51 @@ class World {
       let found: Partial<EndRecord> | undefined;
       for (let tries = 0; !found && tries < 30; tries++) {
         if (tries > 0) await scheduler.wait(500);
-        found = await this.#look(externalId, this.#replica(tries));
+        found = await look(externalId, replicaAt(tries));
       }
       ends.push({
         ...{ externalId, state: "UNAVAILABLE", unknown: false, needsOperator: false },
         ...found,
-        expected: this.#service.stateOf(externalId),
+        expected: service.stateOf(externalId),
       });
     }
     let listed: ListedRecord[] | undefined;
     for (let tries = 0; !listed && tries < 30; tries++) {
       if (tries > 0) await scheduler.wait(500);
-      await this.#at(this.#replica(tries), async (core) => {
+      await at(replicaAt(tries), async (core) => {
         listed = await inCall("list", () => listAll(core));
         return {};
       });
     }
     await scheduler.wait(20);
-    this.#isOver = true;
+    isOver = true;
     const logs = accounts.map(async (account) =>
-      (await this.stores.log(account)).map(({ cursor, bytes }) => {
+      (await stores.log(account)).map(({ cursor, bytes }) => {
         const { event } = readEvent(keyringOf(account).events, bytes);
         return eventOf({ ...event, cursor }, epochMs, account);
       }),
     );
     const log = (await Promise.all(logs)).flat();
-    const gateways = this.#replicas.map(({ name, isUp }) => ({ name, back: isUp }));
-    this.#end = { log, ends, gateways, listed: listed ?? [] };
+    const gateways = replicas.map(({ name, isUp }) => ({ name, back: isUp }));
+    ended = { log, ends, gateways, listed: listed ?? [] };
   }
 
   /**
    * Whether the key was answered and no gateway is killed: that one may not have stored the answer.
    */
-  #isAnswerKept({ id, key, waits }: PayStep): boolean {
+  function isAnswerKept({ id, key, waits }: PayStep): boolean {
     const isKill = ({ do: what }: Step) => what === "kill" || what === "powerOff";
     // The answer of a call that waits may be that of another call.
-    if (key === undefined || waits || this.#plan.steps.some(isKill)) return false;
-    return this.#recorder.calls.some((call) => call.request === id && call.paymentId !== undefined);
+    if (key === undefined || waits || plan.steps.some(isKill)) return false;
+    return recorder.calls.some((call) => call.request === id && call.paymentId !== undefined);
   }
 
-  #replica(n: number): Replica {
-    return this.#replicas[n % this.#replicas.length] as Replica;
+  function replicaAt(n: number): Replica {
+    return replicas[n % replicas.length] as Replica;
   }
 
-  #latencyMs(): number {
-    return this.#scheduler.random.between(0.1, 2);
+  function latencyMs(): number {
+    return scheduler.random.between(0.1, 2);
   }
 }
 

@@ -10,7 +10,7 @@ import { createRedisKernel } from "../../../src/stores/redis/kernel.ts";
 import { type Account, accounts, keyringOf } from "../merchant.ts";
 import type { Answer, Command } from "./real-redis.ts";
 import { connectorTo, prefix } from "./redis-client.ts";
-import { SimulatedServer } from "./redis-server.ts";
+import { createSimulatedServer, type SimulatedServer } from "./redis-server.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
 const retentionMs = 7 * 86_400_000;
@@ -22,7 +22,7 @@ const keysOf = (account: Account) => accountKeys(prefix, account);
  */
 export function createRedisStores(options: StoreOptions): Stores {
   const { scheduler, network, perSecond, maxWaitMs, firstLookMs, giveUpMs, replication } = options;
-  const server = new SimulatedServer(scheduler, replication);
+  const server = createSimulatedServer(scheduler, replication);
   const hasSentinels = (replication?.replicas ?? 1) > 1;
   const minReplicas = hasSentinels ? "all" : replication?.waits ? 1 : 0;
   let opened = 0;
