@@ -2,7 +2,7 @@ import { doTasks, inThreads } from "../in-threads.ts";
 import { type Defect, defects } from "./defects.ts";
 import { explore } from "./engine.ts";
 import { scenes } from "./scenes.ts";
-import { World } from "./world.ts";
+import { createWorld } from "./world.ts";
 
 /** One world to go through. */
 interface Task {
@@ -26,7 +26,7 @@ function goThrough(task: Task) {
   const scene = scenes.find(({ name }) => name === task.scene);
   if (!scene) throw new Error(`no such world: ${task.scene}`);
   const isPlanted = ({ scene, breaks }: Defect) => scene === task.scene && breaks === task.breaks;
-  const world = new World(scene, defects.find(isPlanted));
+  const world = createWorld(scene, defects.find(isPlanted));
   const found = explore(world, task.max);
   // On each of its ledgers the production functions decided each step.
   return { ...found, task, ledgers: world.ledgers.size };
