@@ -6,20 +6,18 @@ import { buildConsole } from "../../scripts/build-console.ts";
 import { newContext, withoutChromium } from "../chromium.ts";
 
 /** The console in a browser, with a page that is built from the current sources. */
-export function browserForTests(): {
-  /**
-   * Opens the console, until the test ends. Asserts then that it shows no card number, that it sent
-   * requests only to the console's listener, and that each error and warning in the browser's
-   * console, and each uncaught error of the page, matches `expected`.
-   */
-  open(adminUrl: string, expected?: RegExp): Promise<AsyncDisposable & { readonly page: Page }>;
-} {
+export function browserForTests() {
   before(async () => {
     if (!withoutChromium) await buildConsole();
   });
 
   return {
-    async open(adminUrl, expected) {
+    /**
+     * Opens the console, until the test ends. Asserts then that it shows no card number, that it sent
+     * requests only to the console's listener, and that each error and warning in the browser's
+     * console, and each uncaught error of the page, matches `expected`.
+     */
+    async open(adminUrl: string, expected?: RegExp) {
       const context = await newContext({ viewport: { width: 1280, height: 900 } });
       const page = await context.newPage();
       const foreignRequests: string[] = [];

@@ -28,16 +28,6 @@ const atPeak = 64;
 
 after(() => killSpawned());
 
-interface Step {
-  /** Answers in time: per second, and per second of processor time. */
-  readonly goodput: number;
-  readonly perCpuSecond: number;
-  /** Share of a processor that the gateway had. */
-  readonly cpuShare: number;
-  readonly refused: readonly Outcome[];
-  readonly callbacks: readonly Outcome[];
-}
-
 /** Runs a gateway through the loads and reports each; returns the figures by round. */
 async function run(t: TestContext, maxConcurrentCalls: string) {
   const upstream = await startMoneyUpstream(password, 100_000);
@@ -50,7 +40,7 @@ async function run(t: TestContext, maxConcurrentCalls: string) {
   });
   const callers = createCallers(gateway.rpcUrl);
 
-  async function step(name: string, load: () => Promise<Outcome[]>): Promise<Step> {
+  async function step(name: string, load: () => Promise<Outcome[]>) {
     const cpuBefore = await cpuSeconds(gateway);
     const beganMs = performance.now();
     const callbacks = sendCallbacks(gateway);
@@ -69,27 +59,27 @@ async function run(t: TestContext, maxConcurrentCalls: string) {
         `${answered.length} callbacks, ${times(answered)}`,
     );
     return {
-      goodput: good.length / seconds,
+      /** Answers in time, for each second of processor time. */
       perCpuSecond: good.length / cpu,
+      /** Share of a processor that the gateway had. */
       cpuShare: cpu / seconds,
-      refused,
-      callbacks: answered,
+      ...{ refused, callbacks: answered },
     };
   }
 
   // Warm up, so that the JIT compiler is not measured.
   await callers.closedLoop(atPeak, 10_000);
-  const results: Round[] = [];
+  const results = [];
   for (let round = 0; round < rounds; round++) {
     const peak = await step("peak", () => callers.closedLoop(atPeak, stepMs));
     const patient = await step("3x the callers", () => callers.closedLoop(3 * atPeak, stepMs));
-    const steps: Step[] = [];
-    for (const times of round === 0 ? [1, 2, 3] : [3]) {
+    const calls = async (times: number) => {
       await delay(1_000);
       const load = () => callers.openLoop(times * peak.perCpuSecond, stepMs);
-      steps.push(await step(`${times}x the calls`, load));
-    }
-    results.push({ peak, patient, triple: steps.at(-1) as Step });
+      return step(`${times}x the calls`, load);
+    };
+    if (round === 0) for (const times of [1, 2]) await calls(times);
+    results.push({ peak, patient, triple: await calls(3) });
   }
   callers.close();
   await gateway.kill();
@@ -97,11 +87,7 @@ async function run(t: TestContext, maxConcurrentCalls: string) {
   return results;
 }
 
-interface Round {
-  readonly peak: Step;
-  readonly patient: Step;
-  readonly triple: Step;
-}
+type Round = Awaited<ReturnType<typeof run>>[number];
 
 async function cpuSeconds(gateway: Serving): Promise<number> {
   const { samples } = await scrapeOf(gateway);
@@ -167,7 +153,7 @@ it("control: without a limit, calls at three times the peak end most goodput", {
 });
 
 /** At its peak and beyond, the gateway uses a whole processor unless other processes take it. */
-function disturbed(...steps: Step[]): boolean {
+function disturbed(...steps: Round["peak"][]): boolean {
   return steps.some(({ cpuShare }) => cpuShare < 0.85);
 }
 

@@ -17,12 +17,7 @@ const files = scratch();
 const key = newKey();
 const access = accessEnv(files, [{ name: "shop", key, scopes: ["events:read", "watch:create"] }]);
 
-interface Started {
-  readonly gateway: Gateway;
-  readonly proxy: CuttingProxy;
-}
-
-async function start(t: TestContext, env: Record<string, string> = {}): Promise<Started> {
+async function start(t: TestContext, env: Record<string, string>) {
   const gateway = closing(t, await startTestGateway({ ...access, ...env }));
   return { gateway, proxy: closing(t, await startCuttingProxy(gateway.publicUrl)) };
 }
@@ -52,7 +47,10 @@ async function addressOf(
  * Sends events before and after each of two cuts of the connection, then the final event. Resolves
  * with the number of events.
  */
-async function broken({ gateway, proxy }: Started, seen: () => number): Promise<number> {
+async function broken(
+  { gateway, proxy }: Awaited<ReturnType<typeof start>>,
+  seen: () => number,
+): Promise<number> {
   let n = 0;
   const send = async (count: number) => {
     for (let i = 0; i < count; i++) await sendRefund(gateway, "order", n++);

@@ -18,19 +18,23 @@ export const withoutHaproxy: string | false =
 /** The addresses of one gateway. */
 export type Backend = Pick<Gateway, "rpcUrl" | "publicUrl" | "adminUrl">;
 
+export type Haproxy = Awaited<ReturnType<typeof start>>;
+
 /** A HAProxy in front of some gateways. It requests their `/readyz` ten times a second. */
-export interface Haproxy {
-  /** HTTP/2 from the caller to the rpc listener, as gRPC needs it. */
-  readonly grpcUrl: string;
-  /** HTTP/1.1 from the caller to the rpc listener. */
-  readonly rpcUrl: string;
-  readonly publicUrl: string;
-  /** Resolves when `count` gateways are up on each listener. */
-  serving(count: number): Promise<void>;
-  close(): Promise<void>;
+export async function startHaproxy(backends: readonly Backend[], triesLeft = 5): Promise<Haproxy> {
+  const proxy = await start(backends);
+  try {
+    await proxy.serving(backends.length);
+    return proxy;
+  } catch (error) {
+    await proxy.close();
+    // Another process may have taken a port that was free before.
+    if (triesLeft === 0 || !/cannot bind/i.test(`${error}`)) throw error;
+    return startHaproxy(backends, triesLeft - 1);
+  }
 }
 
-export async function startHaproxy(backends: readonly Backend[], triesLeft = 5): Promise<Haproxy> {
+async function start(backends: readonly Backend[]) {
   const dir = await mkdtemp(join(tmpdir(), "haproxy-"));
   const ports = await Promise.all(Array.from({ length: 4 }, freePort));
   const [grpc = 0, rpc = 0, web = 0, stats = 0] = ports;
@@ -41,27 +45,26 @@ export async function startHaproxy(backends: readonly Backend[], triesLeft = 5):
   child.stderr.on("data", (chunk) => {
     errors += chunk;
   });
-  const close = async () => {
-    await end(child);
-    await rm(dir, { recursive: true, force: true });
-  };
-  const serving = async (count: number) => {
-    const gone = new AbortController();
-    const onExit = () => gone.abort(new Error(`haproxy ended: ${errors}`));
-    child.once("exit", onExit);
-    await until(async () => (await upOf(stats)) === 3 * count, "backends", gone.signal);
-    child.off("exit", onExit);
-  };
-  try {
-    await serving(backends.length);
-  } catch (error) {
-    await close();
-    // Another process may have taken a port that was free before.
-    if (triesLeft === 0 || !/cannot bind/i.test(errors)) throw error;
-    return startHaproxy(backends, triesLeft - 1);
-  }
   const url = (port: number) => `http://127.0.0.1:${port}`;
-  return { grpcUrl: url(grpc), rpcUrl: url(rpc), publicUrl: url(web), serving, close };
+  return {
+    /** HTTP/2 from the caller to the rpc listener, as gRPC needs it. */
+    grpcUrl: url(grpc),
+    /** HTTP/1.1 from the caller to the rpc listener. */
+    rpcUrl: url(rpc),
+    publicUrl: url(web),
+    /** Resolves when `count` gateways are up on each listener. */
+    async serving(count: number) {
+      const gone = new AbortController();
+      const onExit = () => gone.abort(new Error(`haproxy ended: ${errors}`));
+      child.once("close", onExit);
+      await until(async () => (await upOf(stats)) === 3 * count, "backends", gone.signal);
+      child.off("close", onExit);
+    },
+    async close() {
+      await end(child);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
 }
 
 type Ports = Record<"grpc" | "rpc" | "web" | "stats", number>;

@@ -16,16 +16,7 @@ export const freePorts = {
 };
 
 /** A process that runs the command line. */
-export interface Spawned {
-  readonly child: ChildProcess;
-  /** Standard output and standard error so far, line by line. */
-  readonly lines: string[];
-  readonly errors: string[];
-  /** URLs of the listeners that the ready line names: public, rpc, admin, sandbox. */
-  readonly ready: Promise<Record<string, string>>;
-  /** Exit code and signal. */
-  readonly exit: Promise<unknown[]>;
-}
+export type Spawned = ReturnType<typeof spawnCli>;
 
 const children = new Set<ChildProcess>();
 
@@ -33,19 +24,17 @@ const children = new Set<ChildProcess>();
  * Runs `payments-gateway` with these arguments. Its environment is `env`, PATH and the compile
  * cache.
  */
-export function spawnCli(
-  args: string[],
-  env: Record<string, string>,
-  file: string = commandLine,
-): Spawned {
+export function spawnCli(args: string[], env: Record<string, string>, file = commandLine) {
   const child = spawn(process.execPath, [file, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   children.add(child);
-  const lines: string[] = [];
-  const errors: string[] = [];
-  const exit = once(child, "close").finally(() => children.delete(child));
+  /** Standard output and standard error so far, line by line. */
+  const [lines, errors]: [string[], string[]] = [[], []];
+  /** Exit code and signal. */
+  const exit: Promise<unknown[]> = once(child, "close").finally(() => children.delete(child));
+  /** URLs of the listeners that the ready line names: public, rpc, admin, sandbox. */
   const ready = new Promise<Record<string, string>>((resolve, reject) => {
     createInterface(child.stdout).on("line", (line) => {
       lines.push(line);

@@ -52,13 +52,7 @@ export type Edge = keyof typeof watches;
 export const edges = Object.keys(watches) as Edge[];
 
 /** An open watch. */
-export interface Watching {
-  /** The cursor of the next event; undefined if the watch has ended well. @throws WatchEnd */
-  next(): Promise<string | undefined>;
-  /** How the watch ends, once all events before have been read. */
-  ended(): Promise<WatchEnd>;
-  leave(): Promise<void>;
-}
+export type Watching = ReturnType<typeof watch>;
 
 /** Watches a payment, or all without an id. What does not happen in time rejects. */
 export function watch(
@@ -66,18 +60,20 @@ export function watch(
   urls: Urls,
   externalId: string | undefined,
   { isEndless = false, ...options }: WatchOptions = {},
-): Watching {
+) {
   const leaving = new AbortController();
   const limits = isEndless ? [] : [AbortSignal.timeout(timeoutMs)];
   const signal = AbortSignal.any([leaving.signal, ...limits]);
   const events = watches[by](urls, externalId, options, signal);
-  const next = async () => {
+  /** The cursor of the next event; undefined if the watch has ended well. @throws WatchEnd */
+  const next = async (): Promise<string | undefined> => {
     const { done, value } = await events.next();
     return done ? undefined : value;
   };
   return {
     next,
-    async ended() {
+    /** How the watch ends, once all events before have been read. */
+    async ended(): Promise<WatchEnd> {
       try {
         while (await next());
       } catch (error) {

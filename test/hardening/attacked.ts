@@ -11,31 +11,19 @@ import { brotliCompressSync, constants } from "node:zlib";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { type Spawned, spawnCli } from "../gateway/spawn.ts";
+import { spawnCli } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import type { Addresses, Waits } from "./third-party.ts";
 
 /** A gateway in a process of its own with a small heap, its service, and who may call it. */
-export interface Target {
-  readonly rpc: string;
-  readonly publicUrl: string;
-  readonly admin: string;
-  readonly keys: Readonly<Record<"full" | "none" | "watch", string>>;
-  readonly spawned: Spawned;
-  /** What the payments service answers from now on. */
-  answer(handle: http.RequestListener): void;
-  end(): void;
-}
+export type Target = Awaited<ReturnType<typeof startTarget>>;
 
 const watchSecret = "w".repeat(40);
 const heapMiB = 512;
 
 /** Starts the program of `file` as the gateway; by default the command line. */
-export async function startTarget(
-  file?: string,
-  env: Record<string, string> = {},
-): Promise<Target> {
+export async function startTarget(file?: string, env: Record<string, string> = {}) {
   const { path, remove } = freshDirectory();
   const keys = { full: `full-${"k".repeat(40)}`, none: `none-${"k".repeat(40)}` };
   const entry = (name: keyof typeof keys, scopes: string[]) => ({
@@ -71,7 +59,8 @@ export async function startTarget(
   return {
     ...{ rpc, publicUrl, admin, spawned },
     keys: { ...keys, watch },
-    answer(next) {
+    /** What the payments service answers from now on. */
+    answer(next: http.RequestListener) {
       handle = next;
     },
     end() {

@@ -1,10 +1,9 @@
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
-import net from "node:net";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { ask } from "../ask.ts";
+import { ask, connected } from "../ask.ts";
 import { dataOf, paymentInput } from "../gateway/callers.ts";
 import { envelope, http2Call } from "../rpc/start.ts";
 import { until } from "../until.ts";
@@ -16,26 +15,21 @@ const externalId = "churn";
 const subscription = `subscription { paymentUpdated(externalId: "${externalId}") { cursor } }`;
 
 /** Clients that disconnect in the middle of calls, uploads and streams. */
-export interface Churn {
-  /** Starts and breaks off calls, uploads and streams, `n` of each kind. */
-  run(n: number): Promise<void>;
-  /** Opens a stream, until `end`. */
-  openStream(): Promise<{ readonly end: () => void }>;
-}
-
-export async function createChurn(gateway: Gateway): Promise<Churn> {
+export async function createChurn(gateway: Gateway) {
   const mutation = `mutation { createPayment(input: ${paymentInput(externalId)}) { __typename } }`;
   await dataOf(gateway, mutation, { headers: { connection: "close" } });
 
   const kinds = [unary, rpcStream, upload, sse, webSocket, callback];
   return {
-    async run(n) {
+    /** Starts and breaks off calls, uploads and streams, `n` of each kind. */
+    async run(n: number) {
       for (let done = 0; done < n; done += atOnce) {
         const batch = Math.min(atOnce, n - done);
         const all = kinds.flatMap((kind) => Array.from({ length: batch }, () => kind(gateway)));
         await Promise.all(all);
       }
     },
+    /** Opens a stream, until `end`. */
     async openStream() {
       const session = http2.connect(gateway.rpcUrl);
       await begin(session.request(watchRequest));
@@ -90,9 +84,7 @@ async function callback({ publicUrl }: Gateway): Promise<void> {
 const uploadHead = "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{";
 
 async function breakOff(url: string, begun: string): Promise<void> {
-  const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
-  socket.on("error", () => {});
-  await once(socket, "connect");
+  const socket = await connected({ after() {} }, url);
   await new Promise((resolve) => socket.write(begun, resolve));
   socket.resetAndDestroy();
   await once(socket, "close");
@@ -129,12 +121,7 @@ async function webSocket({ publicUrl }: Gateway): Promise<void> {
 }
 
 /** Resources of the process that a leak would increase. */
-export interface InUse {
-  readonly sockets: number;
-  readonly callsInFlight: number;
-}
-
-export async function inUseBy({ adminUrl }: Gateway): Promise<InUse> {
+export async function inUseBy({ adminUrl }: Gateway) {
   const { socket, text: metrics } = await ask(`${adminUrl}/metrics`);
   if (!socket.closed) await once(socket, "close");
   const callsInFlight = Number(/^payments_gateway_calls_in_flight (\d+)$/m.exec(metrics)?.[1]);
@@ -143,7 +130,10 @@ export async function inUseBy({ adminUrl }: Gateway): Promise<InUse> {
 }
 
 /** Resolves when the gateway holds no more than `before`. */
-export function settled(gateway: Gateway, before: InUse): Promise<unknown> {
+export function settled(
+  gateway: Gateway,
+  before: Awaited<ReturnType<typeof inUseBy>>,
+): Promise<unknown> {
   return until(async () => {
     const { sockets, callsInFlight } = await inUseBy(gateway);
     return sockets <= before.sockets && callsInFlight <= before.callsInFlight;

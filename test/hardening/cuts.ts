@@ -1,19 +1,12 @@
 import { EventEmitter, once } from "node:events";
 import type { CallKind } from "../../src/net/admission.ts";
-import type { Cut, OnCut } from "../../src/net/cut.ts";
-import { type Report, reportTo } from "../../src/report.ts";
+import type { Cut } from "../../src/net/cut.ts";
+import { reportTo } from "../../src/report.ts";
+
+export type Cuts = ReturnType<typeof recordCuts>;
 
 /** The cuts and refusals that a listener has reported. */
-export interface Cuts {
-  readonly report: Report;
-  readonly onCut: OnCut;
-  readonly cuts: Cut[];
-  readonly refused: CallKind[];
-  /** Resolves when a cut for this reason is reported, or was already. */
-  cut(reason: Cut): Promise<void>;
-}
-
-export function recordCuts(): Cuts {
+export function recordCuts() {
   const told = new EventEmitter().setMaxListeners(0);
   const cuts: Cut[] = [];
   const refused: CallKind[] = [];
@@ -22,14 +15,13 @@ export function recordCuts(): Cuts {
     told.emit("cut");
   };
   return {
-    cuts,
-    refused,
-    onCut,
+    ...{ cuts, refused, onCut },
     report: reportTo({
       cut: ({ limit }) => onCut(limit as Cut),
       refused: ({ kind }) => void refused.push(kind),
     }),
-    async cut(reason) {
+    /** Resolves when a cut for this reason is reported, or was already. */
+    async cut(reason: Cut) {
       while (!cuts.includes(reason)) await once(told, "cut");
     },
   };

@@ -91,31 +91,18 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** An HTTP/2 client that sends frames as given, valid or not. */
-export interface H2Peer {
-  readonly socket: net.Socket;
-  readonly frames: Frame[];
-  /** Writes frames; does nothing once the connection is closed. */
-  send(...bytes: Uint8Array[]): void;
-  /** The first frame that fits, received before or later; rejects when the connection closes. */
-  received(fits: (frame: Frame) => boolean): Promise<Frame>;
-  /** Resolves when the connection is closed, with the error code of the last GOAWAY if one came. */
-  readonly closed: Promise<number | undefined>;
-  readonly isClosed: boolean;
+export type H2Peer = Awaited<ReturnType<typeof h2Peer>>;
+
+interface PeerOptions {
+  readonly settings?: Buffer;
+  /** It does not acknowledge the server's settings. */
+  readonly mute?: boolean;
+  /** It does not end its side of the connection when the server ends its own. */
+  readonly allowHalfOpen?: boolean;
 }
 
-/**
- * Connects and sends the connection preface. Acknowledges the server's settings unless `mute`. Ends
- * its side of the connection when the server ends its own, unless `allowHalfOpen`.
- */
-export async function h2Peer(
-  port: number,
-  options: {
-    settings?: Buffer;
-    mute?: boolean;
-    allowHalfOpen?: boolean;
-  } = {},
-): Promise<H2Peer> {
+/** An HTTP/2 client that has sent the preface, and sends frames as given, valid or not. */
+export async function h2Peer(port: number, options: PeerOptions = {}) {
   const { allowHalfOpen = false } = options;
   const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen });
   const arrived = new EventEmitter().setMaxListeners(0);
@@ -148,16 +135,18 @@ export async function h2Peer(
   socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   socket.write(frame(frameType.settings, 0, 0, options.settings));
   return {
-    socket,
-    frames,
+    ...{ socket, frames },
+    /** Resolves when the connection is closed, with the error code of the last GOAWAY if one came. */
     closed,
     get isClosed() {
       return isClosed;
     },
-    send(...bytes) {
+    /** Writes frames; does nothing once the connection is closed. */
+    send(...bytes: Uint8Array[]) {
       if (socket.writable) socket.write(Buffer.concat(bytes));
     },
-    async received(fits) {
+    /** The first frame that fits, received before or later; rejects when the connection closes. */
+    async received(fits: (frame: Frame) => boolean): Promise<Frame> {
       for (;;) {
         const found = frames.find(fits);
         if (found) return found;

@@ -10,13 +10,11 @@ import { type Served, serve } from "../graphql/serve.ts";
 import { rawSocket } from "../graphql/socket.ts";
 import { openIntake } from "../net/open-intake.ts";
 import { until } from "../until.ts";
-import { type Cuts, recordCuts } from "./cuts.ts";
+import { recordCuts } from "./cuts.ts";
 
-interface Rig extends Cuts {
-  readonly served: Served;
-}
+type Rig = Awaited<ReturnType<typeof rig>>;
 
-async function rig(t: TestContext, options: Parameters<typeof serve>[2] = {}): Promise<Rig> {
+async function rig(t: TestContext, options: Parameters<typeof serve>[2] = {}) {
   const cuts = recordCuts();
   const served = await serve(t, {}, { report: cuts.report, ...options });
   return { ...cuts, served };

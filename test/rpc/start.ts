@@ -20,7 +20,7 @@ import {
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { noReport } from "../../src/report.ts";
-import { createRpcServer, type RpcServer, type RpcServerOptions } from "../../src/rpc/server.ts";
+import { createRpcServer, type RpcServerOptions } from "../../src/rpc/server.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { fakeCore, type Seen } from "../fake-core.ts";
@@ -53,23 +53,7 @@ export interface LogRecord extends Record<string, unknown> {
   readonly message: string;
 }
 
-export interface Started extends AsyncDisposable {
-  readonly server: RpcServer;
-  readonly port: number;
-  readonly url: string;
-  /** Calls that reached the core, in order. */
-  readonly calls: Seen[];
-  readonly records: LogRecord[];
-  /** Posts to a method of the payment service over HTTP/1.1: JSON, unless a header says otherwise. */
-  post(
-    method: string,
-    body: string | Uint8Array<ArrayBuffer>,
-    headers?: Record<string, string>,
-  ): Promise<Response>;
-  /** Resolves with the first log record that fits, whether it is already written or not. */
-  logged(fits: (record: LogRecord) => boolean): Promise<LogRecord>;
-  transport(protocol: Protocol, httpVersion: "1.1" | "2", compression?: Compressions): Transport;
-}
+export type Started = Awaited<ReturnType<typeof start>>;
 
 export type Protocol = keyof typeof transportsOf;
 
@@ -89,7 +73,7 @@ const rateLimit = () => ({ limit: 10, remaining: 7, remainingForReads: 7, resetS
 export async function start(
   answers: Partial<Core> = {},
   options: Partial<Omit<RpcServerOptions, "tls">> & { readonly tls?: boolean } = {},
-): Promise<Started> {
+) {
   const calls: Seen[] = [];
   const records: LogRecord[] = [];
   const written = new EventEmitter();
@@ -116,25 +100,33 @@ export async function start(
   const sessions: Http2SessionManager[] = [];
 
   return {
-    server,
-    port,
-    url,
+    ...{ server, port, url, records },
+    /** Calls that reached the core, in order. */
     calls,
-    records,
-    post: (method, body, headers = {}) =>
+    /** Posts to a method of the payment service over HTTP/1.1: JSON, unless a header says otherwise. */
+    post: (
+      method: string,
+      body: string | Uint8Array<ArrayBuffer>,
+      headers: Record<string, string> = {},
+    ) =>
       fetch(`${url}/payments.v1.PaymentService/${method}`, {
         method: "POST",
         headers: { "content-type": "application/json", ...headers },
         body,
       }),
-    async logged(fits) {
+    /** Resolves with the first log record that fits, whether it is already written or not. */
+    async logged(fits: (record: LogRecord) => boolean): Promise<LogRecord> {
       for (;;) {
         const record = records.find(fits);
         if (record) return record;
         await once(written, "record");
       }
     },
-    transport(protocol, httpVersion, compression = {}) {
+    transport(
+      protocol: Protocol,
+      httpVersion: "1.1" | "2",
+      compression: Compressions = {},
+    ): Transport {
       const nodeOptions = tls ? { ca: testTls.cert } : {};
       if (httpVersion === "1.1") {
         return transportsOf[protocol]({ baseUrl: url, httpVersion, nodeOptions, ...compression });

@@ -15,12 +15,7 @@ export type LinkMode =
   /** Bytes are lost for good without an error; new connections get no answer. */
   | "half-open";
 
-/** A TCP proxy before one port, with a mode for each party. */
-export interface Link {
-  readonly port: number;
-  set(mode: LinkMode, parties?: readonly Party[]): void;
-  close(): Promise<void>;
-}
+export type Link = Awaited<ReturnType<typeof startLink>>;
 
 interface Pair {
   party: Party | undefined;
@@ -30,9 +25,10 @@ interface Pair {
 }
 
 /**
+ * A TCP proxy before one port, with a mode for each party.
  * @param target returns the server's port, called for each connection: it may be known only later
  */
-export async function startLink(target: () => number): Promise<Link> {
+export async function startLink(target: () => number) {
   const modes = new Map<Party, LinkMode>();
   const pairs = new Set<Pair>();
   const modeOf = (party: Party | undefined) => (party && modes.get(party)) ?? "open";
@@ -87,7 +83,7 @@ export async function startLink(target: () => number): Promise<Link> {
   });
   return {
     port: await listen(server),
-    set(mode, parties = [...clients, ...others]) {
+    set(mode: LinkMode, parties: readonly Party[] = [...clients, ...others]) {
       for (const party of parties) modes.set(party, mode);
       for (const pair of pairs) if (pair.party && parties.includes(pair.party)) apply(pair);
     },

@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { startMoneyUpstream } from "../../gateway/money-upstream.ts";
 import { password } from "../../gateway/serving.ts";
 import { seeded } from "../../random.ts";
-import type { History } from "../../simulation/history.ts";
 import { until } from "../../until.ts";
 import type { Fault } from "./faults.ts";
 import { startGateways } from "./gateways.ts";
@@ -11,23 +10,17 @@ import { startAlone, startClusterOfSix, startSentinels, type Topology } from "./
 
 const starters = { alone: startAlone, sentinel: startSentinels, cluster: startClusterOfSix };
 
-/** The result of one run. */
-export interface Outcome {
-  readonly history: History;
-  /** What the gateways wrote to standard error, past their log. */
-  readonly strayLines: readonly string[];
-}
-
 /**
  * Runs three gateways on a topology of their own under a random load, with a fault in the middle.
  * @param everyMs how often a client begins something; by default 40 times a second
+ * @returns the history, and what the gateways wrote to standard error, past their log
  */
 export async function runFault(
   kind: Topology["kind"],
   fault: Fault,
   seed: number,
   everyMs?: number,
-): Promise<Outcome> {
+) {
   const random = seeded(seed);
   const closing: (() => Promise<unknown>)[] = [];
   try {
