@@ -221,11 +221,7 @@ export interface EndRecord {
 export const statesListed = ["PAID", "FAILED", "UNKNOWN"] as const;
 
 /** A row of a list. */
-export interface ListedRecord {
+export interface ListedRecord extends Omit<EndRecord, "expected"> {
   /** The state that was asked for; absent for the list of all. */
   readonly of?: string;
-  readonly externalId: string;
-  readonly state: string;
-  readonly unknown: boolean;
-  readonly needsOperator: boolean;
 }

@@ -175,11 +175,9 @@ export function planOf(seed: number, { oneProcess = false, failsOver = false } =
 
 /** What is rarer: each part has random numbers of its own, so that it leaves the others as they are. */
 function widened(plan: Plan, oneProcess: boolean): Plan {
+  const first = [calmed, waiting, pushed, sharedKeys, mixedHolds, takenBack, secondAccount];
   let steps = plan.steps;
-  for (const widen of [calmed, waiting, pushed, sharedKeys, mixedHolds, takenBack, secondAccount]) {
-    steps = widen(steps, new Random(plan.seed, widen.name), plan);
-  }
-  for (const widen of [lateArrivals, suspended, burst, misread]) {
+  for (const widen of [...first, lateArrivals, suspended, burst, misread]) {
     steps = widen(steps, new Random(plan.seed, widen.name), plan);
   }
   if (oneProcess) steps = poweredOff(steps, new Random(plan.seed, "power"));
@@ -413,22 +411,17 @@ function basicPlanOf(seed: number, oneProcess: boolean): Plan {
   const subjects = random.whole(1, 3);
   for (let n = 0; n < subjects; n++) steps.push(...paymentsOf(n));
   for (let n = random.whole(0, 2); n > 0; n--) {
-    steps.push({
-      ...{ do: "watch", atMs: at(), id: `all-${n}`, replica: replica() },
-      cutsAfterMs: cuts(),
-    });
+    const about = { atMs: at(), id: `all-${n}`, replica: replica() };
+    steps.push({ do: "watch", ...about, cutsAfterMs: cuts() });
   }
   if (random.chance(0.25)) {
-    steps.push({
-      ...{ do: "rush", atMs: at(), replica: replica() },
-      calls: random.whole(3, 2 * perSecond + 5),
-    });
+    const about = { atMs: at(), replica: replica() };
+    steps.push({ do: "rush", ...about, calls: random.whole(3, 2 * perSecond + 5) });
   }
   if (random.chance(0.15)) {
-    steps.push({
-      ...{ do: "limit", atMs: at() },
-      perSecond: Math.max(1, Math.round(perSecond * random.pick([0.4, 2]))),
-    });
+    const about = { do: "limit", atMs: at() } as const;
+    const changed = Math.round(perSecond * random.pick([0.4, 2]));
+    steps.push({ ...about, perSecond: Math.max(1, changed) });
   }
   const begun = steps.length;
   if (troubled) for (let n = random.whole(1, 3); n > 0; n--) steps.push(fault());
@@ -474,12 +467,8 @@ function basicPlanOf(seed: number, oneProcess: boolean): Plan {
       });
     }
     for (let looks = random.whole(0, 3); looks > 0; looks--) {
-      found.push({
-        do: "look",
-        atMs: near() + random.whole(0, 8_000),
-        externalId,
-        replica: replica(),
-      });
+      const atMs = near() + random.whole(0, 8_000);
+      found.push({ do: "look", atMs, externalId, replica: replica() });
     }
     return found;
   }

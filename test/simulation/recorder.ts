@@ -13,48 +13,34 @@ export function inCall<T>(id: string, work: () => T): T {
 }
 
 /** What is added to while the history happens. */
-type Growing<T> = T extends readonly (infer One)[] ? One[] : never;
+const growing = [
+  ...(["calls", "posts", "requests", "shown", "resumed", "looks", "absences"] as const),
+  ...(["apart", "troubles", "elsewhere", "misread", "limits", "lines"] as const),
+];
+type Lists = { readonly [K in (typeof growing)[number]]: History[K][number][] };
+
+export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Records a history while it happens. */
-export class Recorder {
-  readonly calls: Growing<History["calls"]> = [];
-  readonly posts: Growing<History["posts"]> = [];
-  readonly requests: Growing<History["requests"]> = [];
-  readonly shown: Growing<History["shown"]> = [];
-  readonly watchers = new Map<string, WatcherRecord>();
-  readonly resumed: Growing<History["resumed"]> = [];
-  readonly looks: Growing<History["looks"]> = [];
-  readonly absences: Growing<History["absences"]> = [];
-  readonly apart: Growing<History["apart"]> = [];
-  readonly troubles: Growing<History["troubles"]> = [];
-  readonly elsewhere: Growing<History["elsewhere"]> = [];
-  readonly misread: Growing<History["misread"]> = [];
-  readonly limits: Growing<History["limits"]> = [];
-  readonly lines: Growing<History["lines"]> = [];
-  readonly #callbacks = new Map<string, CallbackRecord>();
-  readonly #nowMs: () => number;
-
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs;
-  }
-
-  callback(id: string): CallbackRecord {
-    const known = this.#callbacks.get(id) ?? { id, answers: [] };
-    this.#callbacks.set(id, known);
-    return known;
-  }
-
-  line(from: string, to: string, text: string): void {
-    this.lines.push({ atMs: this.#nowMs(), from, to, text });
-  }
-
-  history(end: Pick<History, "log" | "ends" | "gateways"> & Partial<History>): History {
-    return {
-      ...this,
-      endedMs: this.#nowMs(),
-      callbacks: [...this.#callbacks.values()],
-      watchers: [...this.watchers.values()],
+export function createRecorder(nowMs: () => number) {
+  const lists = Object.fromEntries(growing.map((name) => [name, []])) as unknown as Lists;
+  const watchers = new Map<string, WatcherRecord>();
+  const callbacks = new Map<string, CallbackRecord>();
+  return {
+    ...lists,
+    watchers,
+    callback(id: string): CallbackRecord {
+      const known = callbacks.get(id) ?? { id, answers: [] };
+      callbacks.set(id, known);
+      return known;
+    },
+    line(from: string, to: string, text: string) {
+      lists.lines.push({ atMs: nowMs(), from, to, text });
+    },
+    history: (end: Pick<History, "log" | "ends" | "gateways"> & Partial<History>): History => ({
+      ...{ ...lists, endedMs: nowMs(), callbacks: [...callbacks.values()] },
+      watchers: [...watchers.values()],
       ...end,
-    };
-  }
+    }),
+  };
 }

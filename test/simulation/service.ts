@@ -5,18 +5,8 @@ import type { PostRecord, RequestRecord } from "./history.ts";
 import { type Account, accounts, merchants, nameIn, partsOf, password } from "./merchant.ts";
 import type { Callbacks, Elsewhere, Method, Turn } from "./plan.ts";
 import { currentCall, type Recorder } from "./recorder.ts";
+import type { Replica } from "./replica.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "./scheduler.ts";
-
-/** A gateway that takes callbacks. */
-interface CallbackTarget {
-  readonly process: Process;
-  receive(
-    account: Account,
-    resource: "payments" | "payouts",
-    body: Buffer,
-    signature: string,
-  ): Promise<number>;
-}
 
 interface ServiceOptions {
   readonly scheduler: Scheduler;
@@ -24,7 +14,8 @@ interface ServiceOptions {
   readonly perSecond: number;
   /** Longest that a gateway waits for an answer, in milliseconds. */
   readonly timeoutMs: number;
-  readonly targets: () => readonly CallbackTarget[];
+  /** The gateways that take callbacks. */
+  readonly targets: () => readonly Replica[];
   /**
    * Some answers about a payment are sent twice; the second one arrives on an idle connection, or
    * as the answer to the next request.
@@ -572,7 +563,7 @@ export function createService(options: ServiceOptions) {
     underWay++;
     let [tries, unanswered] = [0, 0];
     const send = () => {
-      const target = random.pick(targets()) as CallbackTarget | undefined;
+      const target = random.pick(targets()) as Replica | undefined;
       let isOver = false;
       const over = (code: number) => {
         if (isOver) return;

@@ -40,7 +40,7 @@ import {
 import { type Account, accounts, keyringOf, nameIn, partsOf } from "./merchant.ts";
 import { createStoreNetwork } from "./network.ts";
 import { isPayout, type PayStep, type Plan, type Step, type WatchStep } from "./plan.ts";
-import { inCall, Recorder } from "./recorder.ts";
+import { createRecorder, inCall } from "./recorder.ts";
 import { Replica, times } from "./replica.ts";
 import { epochMs, installVirtualTime, Scheduler } from "./scheduler.ts";
 import { createService } from "./service.ts";
@@ -60,7 +60,7 @@ export async function simulate(plan: Plan, openStores: OpenStores): Promise<Hist
   const { steps, perSecond, replication, flushesAfterMs, answersTwice = false } = plan;
   const { maxWaitMs, timeoutMs, afterMs: firstLookMs, giveUpMs } = times;
   const scheduler = new Scheduler(plan.seed);
-  const recorder = new Recorder(() => scheduler.nowMs);
+  const recorder = createRecorder(() => scheduler.nowMs);
   const network = createStoreNetwork(scheduler, recorder);
   const replicas: Replica[] = [];
   const service = createService({

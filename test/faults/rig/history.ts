@@ -1,6 +1,6 @@
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
 import type { EndRecord, History } from "../../simulation/history.ts";
-import { Recorder } from "../../simulation/recorder.ts";
+import { createRecorder } from "../../simulation/recorder.ts";
 
 /**
  * What clients, the payments service and the log recorded in one run, in which each payment has an
@@ -26,7 +26,7 @@ export function historyOf({ requests, inDoubt, ...told }: Told): History {
     expected: charged.has(end.externalId) ? "PAID" : "FAILED",
   }));
   return {
-    ...new Recorder(() => performance.now()).history({ ...told, ends }),
+    ...createRecorder(() => performance.now()).history({ ...told, ends }),
     posts: requests.map(({ externalId, atMs }, at) => ({
       ...{ n: at + 1, request: externalId, externalId, method: "CreatePayment", charged: true },
       ...{ replica: "", sentMs: atMs, arrivedMs: atMs, tooMany: false },
