@@ -2,14 +2,15 @@ import assert from "node:assert/strict";
 import http2 from "node:http2";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import type { Core } from "../../src/core/core.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { RpcLimits } from "../../src/rpc/methods.ts";
 import { openStreamsPerConnection } from "../../src/rpc/request-listener.ts";
 import { openIntake } from "../net/open-intake.ts";
-import { getPaymentPath, held, http2Call, known, type Started, start } from "../rpc/start.ts";
+import { answers, getPaymentPath, held, http2Call, start } from "../rpc/start.ts";
 import { until } from "../until.ts";
-import { type Cuts, recordCuts } from "./cuts.ts";
+import { recordCuts } from "./cuts.ts";
 import {
   callHeaders,
   errorCode,
@@ -30,27 +31,28 @@ const call = callHeaders(getPaymentPath);
 /** An answer that is larger than the default flow-control window. */
 const large = { cursor: "c".repeat(200_000) } as GetPaymentResponse;
 
-interface Rig extends Cuts {
-  readonly rpc: Started;
+interface RigOptions {
+  readonly core?: Partial<Core>;
+  readonly maxBytes?: number;
+  readonly peer?: Parameters<typeof h2Peer>[1];
 }
 
+/** The RPC edge with these limits, and a peer that is connected to it. */
 async function rig(
   t: TestContext,
   limits: Partial<RpcLimits> = {},
-  answer: () => Promise<GetPaymentResponse> = async () => known,
-  maxBytes = 100_000_000,
-): Promise<Rig> {
+  { core = answers, maxBytes = 100_000_000, ...options }: RigOptions = {},
+) {
   const cuts = recordCuts();
   const intake = openIntake(maxBytes);
-  const rpc = await start({ getPayment: answer }, { limits, intake, report: cuts.report });
+  const rpc = await start(core, { limits, intake, report: cuts.report });
   t.after(() => rpc[Symbol.asyncDispose]());
-  return { ...cuts, rpc };
-}
-
-async function peerOf(t: TestContext, { rpc }: Rig, options?: Parameters<typeof h2Peer>[1]) {
-  const peer = await h2Peer(rpc.port, options);
-  t.after(() => peer.socket.destroy());
-  return peer;
+  const connect = async (how = options.peer) => {
+    const peer = await h2Peer(rpc.port, how);
+    t.after(() => peer.socket.destroy());
+    return peer;
+  };
+  return { ...cuts, rpc, connect, peer: await connect() };
 }
 
 /** The frames of a whole call. */
@@ -69,7 +71,7 @@ async function answered(peer: H2Peer, streamId: number): Promise<void> {
 }
 
 /** Asserts that other callers' connections are still served. */
-async function neighboursServed({ rpc }: Rig): Promise<void> {
+async function neighboursServed({ rpc }: Awaited<ReturnType<typeof rig>>): Promise<void> {
   const session = http2.connect(rpc.url);
   assert.match(await text(session.request(http2Call()).end("{}")), /cursor/);
   await new Promise<void>((resolve) => session.close(() => resolve()));
@@ -102,7 +104,7 @@ const floods = {
 for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
   test(`a flood of ${name} cuts its connection and no other`, async (t) => {
     const attacked = await rig(t, { [limit]: { burst: 20, perSecond: 1 } });
-    const peer = await peerOf(t, attacked);
+    const { peer } = attacked;
     peer.send(times(200, flood));
     await peer.closed;
     await attacked.cut(cut);
@@ -111,7 +113,7 @@ for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
 
   test(`control: without the limit, the same flood of ${name} is not cut`, async (t) => {
     const attacked = await rig(t, { [limit]: unlimited });
-    const peer = await peerOf(t, attacked);
+    const { peer } = attacked;
     peer.send(times(200, flood));
     await answered(peer, 1001);
     assert.deepEqual(attacked.cuts, []);
@@ -120,8 +122,9 @@ for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
 
 test("nghttp2 cuts a peer that does not read the answers to its PINGs or SETTINGS", async (t) => {
   for (const flood of [floods.PING.flood, floods.SETTINGS.flood]) {
-    const attacked = await rig(t, { pings: unlimited, settings: unlimited, lingerMs: 200 });
-    const peer = await peerOf(t, attacked, { mute: true });
+    const limits = { pings: unlimited, settings: unlimited, lingerMs: 200 };
+    const attacked = await rig(t, limits, { peer: { mute: true } });
+    const { peer } = attacked;
     peer.socket.pause();
     while (!attacked.cuts.includes("protocol")) {
       peer.send(times(20_000, flood));
@@ -147,7 +150,7 @@ test("a ninth CONTINUATION of the same headers cuts the connection", async (t) =
       ),
     ),
   ];
-  const peer = await peerOf(t, attacked);
+  const { peer } = attacked;
   peer.send(...continued(8, 1));
   await peer.received((got) => got.streamId === 1 && got.type === frameType.headers);
   peer.send(...continued(9, 3));
@@ -171,25 +174,26 @@ test("headers beyond 16 KiB reset their call and leave the connection open", asy
     );
   };
   const attacked = await rig(t);
-  const peer = await peerOf(t, attacked);
+  const { peer } = attacked;
   await send(peer);
   await peer.received((got) => got.type === frameType.rstStream && got.streamId === 3);
   await answered(peer, 5);
   assert.equal(attacked.rpc.calls.length, 2);
 
   const control = await rig(t, { maxHeaderBytes: 64 * 1024 });
-  const allowed = await peerOf(t, control);
+  const { peer: allowed } = control;
   await send(allowed);
   await allowed.received((got) => got.type === frameType.data && got.streamId === 3);
 });
 
 test("streams beyond the limit are refused, and a peer that keeps opening them is cut", async (t) => {
-  const never = () => new Promise<GetPaymentResponse>(() => {});
+  const { core: never } = held();
   const open = (peer: H2Peer, from: number, n: number) =>
     peer.send(times(n, (i) => wholeCall(from + 2 * i)));
-  const attacked = await rig(t, { initialConcurrentStreams: 10, maxConcurrentStreams: 10 }, never);
+  const limits = { initialConcurrentStreams: 10, maxConcurrentStreams: 10 };
+  const attacked = await rig(t, limits, { core: never });
   // A proxy that has not received the limit yet may open more: they are refused without a cut.
-  const hasty = await peerOf(t, attacked, { mute: true });
+  const hasty = await attacked.connect({ mute: true });
   open(hasty, 1, 200);
   await hasty.received(
     ({ type, payload }) =>
@@ -198,14 +202,15 @@ test("streams beyond the limit are refused, and a peer that keeps opening them i
   hasty.send(frame(frameType.ping, 0, 0, Buffer.from("12345678")));
   await hasty.received((got) => got.type === frameType.ping && got.flags === flag.ack);
   assert.equal(hasty.isClosed, false);
-  const peer = await peerOf(t, attacked);
+  const { peer } = attacked;
   await peer.received((got) => got.type === frameType.settings);
   open(peer, 1, 2_000);
   await peer.closed;
-  await neighbourConnects(attacked);
+  const neighbour = await attacked.connect();
+  await neighbour.received((got) => got.type === frameType.settings);
 
-  const control = await rig(t, { maxConcurrentStreams: 1000 }, never);
-  const allowed = await peerOf(t, control);
+  const control = await rig(t, { maxConcurrentStreams: 1000 }, { core: never });
+  const { peer: allowed } = control;
   open(allowed, 1, 200);
   allowed.send(frame(frameType.ping, 0, 0, Buffer.from("12345678")));
   await allowed.received((got) => got.type === frameType.ping && got.flags === flag.ack);
@@ -214,7 +219,7 @@ test("streams beyond the limit are refused, and a peer that keeps opening them i
 
 test("more than 128 header fields reset their call, although each takes one byte", async (t) => {
   const attacked = await rig(t);
-  const peer = await peerOf(t, attacked);
+  const { peer } = attacked;
   // A literal that enters the table (RFC 7541, section 6.2.1), then references to it.
   const added = Buffer.from("\x40\x01x\x01y");
   const open = (streamId: number, fields: number) =>
@@ -238,7 +243,7 @@ test("refusals make no room for further streams while the same bytes are read", 
       ),
     );
   const attacked = await rig(t, { initialConcurrentStreams: 10, maxConcurrentStreams: 10 });
-  const peer = await peerOf(t, attacked);
+  const { peer } = attacked;
   await answered(peer, 1);
   for (let from = 1; from < 50 * batch && !peer.isClosed; from += batch) {
     send(peer, from);
@@ -248,7 +253,7 @@ test("refusals make no room for further streams while the same bytes are read", 
   await neighboursServed(attacked);
 
   const control = await rig(t, { initialConcurrentStreams: 1_000 });
-  const allowed = await peerOf(t, control);
+  const { peer: allowed } = control;
   await answered(allowed, 1);
   send(allowed, 1);
   await allowed.received(({ streamId }) => streamId === 2 * batch + 1);
@@ -260,7 +265,7 @@ test("a connection has a limited number of open streams without credentials", as
   const watch = callHeaders("/grpc.health.v1.Health/Watch", { "content-type": "application/grpc" });
   const open = (peer: H2Peer, streamId: number) =>
     peer.send(wholeCall(streamId, watch, Buffer.alloc(5)));
-  const peer = await peerOf(t, attacked);
+  const { peer } = attacked;
   for (let i = 0; i <= openStreamsPerConnection; i++) open(peer, 2 * i + 1);
   const last = 2 * openStreamsPerConnection + 1;
   const refused = await peer.received(
@@ -272,7 +277,7 @@ test("a connection has a limited number of open streams without credentials", as
   peer.send(frame(frameType.rstStream, 0, 1, uint32(errorCode.cancel)));
   open(peer, last + 2);
   await peer.received((got) => got.type === frameType.data && got.streamId === last + 2);
-  const other = await peerOf(t, attacked);
+  const other = await attacked.connect();
   open(other, 1);
   await other.received((got) => got.type === frameType.data && got.streamId === 1);
 });
@@ -290,7 +295,7 @@ function isAllowed(streams: number) {
 
 test("streams that end well raise the stream limit of their connection", async (t) => {
   const limits = { initialConcurrentStreams: 10, maxConcurrentStreams: 25 };
-  const peer = await peerOf(t, await rig(t, limits));
+  const { peer } = await rig(t, limits);
   await peer.received(isAllowed(10));
   for (let i = 0; i < 10; i++) await answered(peer, 2 * i + 1);
   await peer.received(isAllowed(20));
@@ -299,20 +304,12 @@ test("streams that end well raise the stream limit of their connection", async (
 });
 
 test("open streams raise the limit only if their request is complete and they are read", async (t) => {
-  const cuts = recordCuts();
-  const rpc = await start(
-    {
-      async *watchPayment() {
-        yield { cursor: "c1" } as Event;
-        await new Promise(() => {});
-      },
-    },
-    {
-      limits: { initialConcurrentStreams: 4, maxConcurrentStreams: 100, lingerMs: 50 },
-      report: cuts.report,
-    },
-  );
-  t.after(() => rpc[Symbol.asyncDispose]());
+  async function* watchPayment() {
+    yield { cursor: "c1" } as Event;
+    await new Promise(() => {});
+  }
+  const limits = { initialConcurrentStreams: 4, maxConcurrentStreams: 100, lingerMs: 50 };
+  const { peer: read, connect } = await rig(t, limits, { core: { watchPayment } });
   const watch = callHeaders("/payments.v1.PaymentService/WatchPayment", {
     "content-type": "application/grpc+json",
   });
@@ -325,9 +322,8 @@ test("open streams raise the limit only if their request is complete and they ar
       );
     }
   };
-  const unread = await peerOf(t, { rpc, ...cuts }, closedWindow);
-  const unfinished = await peerOf(t, { rpc, ...cuts });
-  const read = await peerOf(t, { rpc, ...cuts });
+  const unread = await connect(closedWindow);
+  const unfinished = await connect();
   open(unread, flag.endStream);
   open(unfinished, 0);
   open(read, flag.endStream);
@@ -340,41 +336,35 @@ test("open streams raise the limit only if their request is complete and they ar
 
 test("a connection may reset more calls the more streams it is allowed", async (t) => {
   const attacked = await rig(t, { initialConcurrentStreams: 20, maxConcurrentStreams: 1_000 });
-  const peer = await peerOf(t, attacked);
+  const { peer } = attacked;
   peer.send(times(200, reset));
   await peer.closed;
   await attacked.cut("reset_flood");
   await neighboursServed(attacked);
 
   const control = await rig(t, { initialConcurrentStreams: 1_000 });
-  const allowed = await peerOf(t, control);
+  const { peer: allowed } = control;
   allowed.send(times(200, reset));
   await answered(allowed, 1001);
   assert.deepEqual(control.cuts, []);
 });
 
-async function neighbourConnects({ rpc }: Rig): Promise<void> {
-  const peer = await h2Peer(rpc.port);
-  await peer.received((got) => got.type === frameType.settings);
-  peer.socket.destroy();
-}
-
 const closedWindow = { settings: settings([settingId.initialWindowSize, 0]) };
+const unreadable = { core: { getPayment: async () => large }, peer: closedWindow };
 
 test("an answer whose window never opens is cut, and delays no other caller", async (t) => {
   const isCut = (got: { type: number; payload: Buffer }) =>
     got.type === frameType.rstStream && got.payload.readUInt32BE() === errorCode.cancel;
 
-  const attacked = await rig(t, { unreadTimeoutMs: 1_000 }, async () => large);
-  const control = await rig(t, { unreadTimeoutMs: 60_000 }, async () => large);
-  const patient = await peerOf(t, control, closedWindow);
+  const control = await rig(t, { unreadTimeoutMs: 60_000 }, unreadable);
+  const { peer: patient } = control;
   patient.send(wholeCall(1));
   await patient.received((got) => got.type === frameType.headers);
-  const peer = await peerOf(t, attacked, closedWindow);
+  const { peer, ...attacked } = await rig(t, { unreadTimeoutMs: 1_000 }, unreadable);
   peer.send(wholeCall(1));
   await peer.received(isCut);
   assert.deepEqual(attacked.cuts, ["unread_answer"]);
-  await neighboursServed(attacked);
+  await neighboursServed({ peer, ...attacked });
 
   assert.deepEqual(control.cuts, []);
   patient.send(frame(frameType.windowUpdate, 0, 1, uint32(1_000_000)));
@@ -383,9 +373,8 @@ test("an answer whose window never opens is cut, and delays no other caller", as
 
 test("an unread answer is cut also if its call took longer than the timeout", async (t) => {
   const { core, release } = held(large);
-  const attacked = await rig(t, { unreadTimeoutMs: 50 }, core.getPayment);
-  const peer = await peerOf(t, attacked, closedWindow);
-  peer.send(wholeCall(1));
+  const attacked = await rig(t, { unreadTimeoutMs: 50 }, { core, peer: closedWindow });
+  attacked.peer.send(wholeCall(1));
   // Longer than `unreadTimeoutMs`, which does not apply before there is an answer.
   await new Promise((resolve) => setTimeout(resolve, 150));
   assert.deepEqual(attacked.cuts, []);
@@ -394,10 +383,9 @@ test("an unread answer is cut also if its call took longer than the timeout", as
 });
 
 test("the total size of unread answers is limited", async (t) => {
-  const attacked = await rig(t, {}, async () => large, 1_200_000);
-  const peers = await Promise.all(
-    Array.from({ length: 10 }, () => peerOf(t, attacked, closedWindow)),
-  );
+  const attacked = await rig(t, {}, { ...unreadable, maxBytes: 1_200_000 });
+  const more = Array.from({ length: 9 }, () => attacked.connect());
+  const peers = [attacked.peer, ...(await Promise.all(more))];
   for (const peer of peers) peer.send(wholeCall(1));
   const cut = () => attacked.cuts.filter((reason) => reason === "unread_memory").length;
   await until(() => cut() >= 5);
@@ -407,8 +395,8 @@ test("the total size of unread answers is limited", async (t) => {
 });
 
 test("a connection that its client keeps open after the server ended it is cut", async (t) => {
-  const attacked = await rig(t, { idleTimeoutMs: 50, lingerMs: 100 });
-  const peer = await peerOf(t, attacked, { allowHalfOpen: true });
+  const limits = { idleTimeoutMs: 50, lingerMs: 100 };
+  const { peer, ...attacked } = await rig(t, limits, { peer: { allowHalfOpen: true } });
   await peer.received((got) => got.type === frameType.goaway);
   await attacked.cut("lingering");
   await new Promise<void>((resolve) => peer.socket.end(resolve));
@@ -416,16 +404,16 @@ test("a connection that its client keeps open after the server ended it is cut",
 
   // Control: a client that ends its side too is not cut.
   const polite = await rig(t, { idleTimeoutMs: 50, lingerMs: 10_000 });
-  await (await peerOf(t, polite)).closed;
+  await polite.peer.closed;
   assert.deepEqual(polite.cuts, []);
 });
 
 test("a connection beyond the limit is closed, and so are idle ones to make room", async (t) => {
   const attacked = await rig(t, { maxConnections: 5 });
-  const idle = await Promise.all(Array.from({ length: 5 }, () => peerOf(t, attacked)));
+  const more = Array.from({ length: 4 }, () => attacked.connect());
+  const idle = [attacked.peer, ...(await Promise.all(more))];
   await Promise.all(idle.map((peer) => peer.received((got) => got.type === frameType.settings)));
-  const refused = await peerOf(t, attacked);
-  await refused.closed;
+  await (await attacked.connect()).closed;
   assert.equal(attacked.cuts[0], "connections");
   await Promise.all(idle.map((peer) => peer.closed));
   await neighboursServed(attacked);
@@ -433,18 +421,15 @@ test("a connection beyond the limit is closed, and so are idle ones to make room
 
 test("maxConnectionsPerAddress limits the connections of one address", async (t) => {
   const attacked = await rig(t, { maxConnectionsPerAddress: 2 });
-  const first = await peerOf(t, attacked);
-  const second = await peerOf(t, attacked);
-  await answered(first, 1);
-  const refused = await peerOf(t, attacked);
-  await refused.closed;
+  const second = await attacked.connect();
+  await answered(attacked.peer, 1);
+  await (await attacked.connect()).closed;
   assert.deepEqual(attacked.cuts, ["connections_of_address"]);
   await answered(second, 1);
   second.socket.destroy();
   await second.closed;
   for (;;) {
-    const peer = await peerOf(t, attacked);
-    const served = answered(peer, 1);
+    const served = answered(await attacked.connect(), 1);
     if (await served.then(() => true).catch(() => false)) break;
   }
 });
