@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { schemaOf } from "../rpc/openapi-document.ts";
+import { card, payment, schemaOf } from "../rpc/openapi-document.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 
@@ -38,16 +38,6 @@ before(async () => {
 });
 
 after(() => gateway?.stop());
-
-const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 };
-const payment = {
-  amount: "10.10",
-  currency: "UAH",
-  mode: "PAYMENT_MODE_DIRECT",
-  externalId: "order-1",
-  customer: { email: "jo@example.com" },
-  paymentMethod: { cc: card },
-};
 
 test("a client generated from openapi.json makes a payment, and every answer is as described", async () => {
   const { createPayment, getPayment } = client.PaymentService;

@@ -8,6 +8,14 @@ import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 after(killSpawned);
 const files = scratch();
 
+/** What a process that cannot start says before it ends with 78. */
+async function refused(env: Record<string, string>, command = "serve"): Promise<string> {
+  const { exit, errors } = spawnCli([command], { ...freePorts, ...env });
+  const ended = await exit;
+  assert.deepEqual(ended, [78, null], errors.join("\n"));
+  return errors.join("\n");
+}
+
 test("prints ready once, serves, and exits 0 on SIGTERM while a stream is open", async () => {
   const gateway = spawnCli(["serve"], { ...freePorts, UPSTREAM_TIMOUT: "1s" });
   const ready = await gateway.ready;
@@ -19,12 +27,10 @@ test("prints ready once, serves, and exits 0 on SIGTERM while a stream is open",
   const warning = gateway.lines.find((line) => line.includes("UPSTREAM_TIMOUT")) ?? "";
   assert.match(warning, /"level":"warn".*UPSTREAM_TIMOUT: is no variable of the gateway/);
 
-  const second = spawnCli(["serve"], { ...freePorts, ADMIN_ADDR: new URL(admin).host });
-  assert.deepEqual(await second.exit, [78, null], second.errors.join("\n"));
+  const taken = { ADMIN_ADDR: new URL(admin).host };
   assert.match(
-    second.errors.join("\n"),
+    await refused(taken),
     /^ADMIN_ADDR: cannot listen on .*EADDRINUSE.*Set ADMIN_ADDR to/,
-    "an address in use ends the process with 78 and the variable's name",
   );
 
   const stream = await fetch(`${publicUrl}/graphql`, {
@@ -67,11 +73,8 @@ test("a warning of Node's that nobody reads does not end the process", async () 
 });
 
 test("all invalid variables are told at once, and the misspelt one that may be the cause", async () => {
-  const gateway = spawnCli(["serve"], {
-    ...{ ...freePorts, UPSTREAM_TIMEOUT: "soon", LOG_LEVEL: "loud", UPSTREAM_PASWORD: "canary" },
-  });
-  assert.deepEqual(await gateway.exit, [78, null]);
-  const [first = "", second = "", third = "", ...more] = gateway.errors.join("\n").split("\n");
+  const env = { UPSTREAM_TIMEOUT: "soon", LOG_LEVEL: "loud", UPSTREAM_PASWORD: "canary" };
+  const [first = "", second = "", third = "", ...more] = (await refused(env)).split("\n");
   assert.match(first, /^UPSTREAM_TIMEOUT: got "soon", accepted is [^\n]+$/);
   assert.match(second, /^LOG_LEVEL: got "loud"/);
   assert.match(third, /^UPSTREAM_PASWORD: is no variable .* did you mean UPSTREAM_PASSWORD\?$/);
@@ -98,9 +101,7 @@ test("what cannot be used at start ends the process with 78 and the variable's n
       /^DATA_DIR: the sandbox's .*: delete it/,
     ],
   ] as const) {
-    const { exit, errors } = spawnCli(["serve"], { ...freePorts, ...env });
-    assert.deepEqual(await exit, [78, null], errors.join("\n"));
-    assert.match(errors.join("\n"), message);
+    assert.match(await refused(env), message);
   }
 });
 
@@ -109,12 +110,8 @@ test("the sandbox runs as a process of its own, and ends with 78 if its address 
   const { sandbox = "" } = await first.ready;
   const answer = await fetch(`${sandbox}/api/payouts/v1/info?external_id=none`);
   assert.equal(((await answer.json()) as { code?: string }).code, "authorization_failed");
-  const second = spawnCli(["sandbox"], { ...freePorts, SANDBOX_ADDR: new URL(sandbox).host });
-  assert.deepEqual(await second.exit, [78, null], second.errors.join("\n"));
-  assert.match(
-    second.errors.join("\n"),
-    /^SANDBOX_ADDR: cannot listen on \S+ \(EADDRINUSE\): the port is taken/,
-  );
+  const inUse = await refused({ SANDBOX_ADDR: new URL(sandbox).host }, "sandbox");
+  assert.match(inUse, /^SANDBOX_ADDR: cannot listen on \S+ \(EADDRINUSE\): the port is taken/);
   first.child.kill("SIGTERM");
   assert.deepEqual(await first.exit, [0, null]);
 });

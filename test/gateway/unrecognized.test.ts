@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 import { test } from "node:test";
-import { ConnectError } from "@connectrpc/connect";
 import { eventLine } from "../../devtools/event-line.ts";
 import type { History } from "../../src/admin/console-api.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
@@ -19,6 +18,7 @@ import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import type { UnrecognizedValue } from "../../src/gen/payments/v1/unrecognized_value_pb.ts";
 import { logRecords } from "../log-records.ts";
 import { ofSuite } from "../of-suite.ts";
+import { failure } from "../rpc/start.ts";
 import { startBefore } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { inTime } from "../until.ts";
@@ -107,7 +107,7 @@ test("operation info, payout info and an Error object keep a word outside an enu
   assert.equal(state, PayoutState.PENDING);
 
   const said = { code: "insufficient_funds", type: "new_error" };
-  const error = await pay("refused", said).then(() => assert.fail(), ConnectError.from);
+  const error = await failure(pay("refused", said));
   assert.deepEqual(wordsOf(error.findDetails(UpstreamErrorSchema)[0]), { type: "new_error" });
   const { createPayment } = await dataOf(
     gateway,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -121,11 +121,21 @@ test("a server that became a replica is left once, however many writes it refuse
   assert.equal(ends, 1);
 });
 
+/** Where a server listens until the test ends, which does this with each connection. */
+async function serving(t: TestContext, serve: (socket: Socket) => unknown) {
+  const server = closing(
+    t,
+    createServer((socket) => void serve(socket.on("error", () => {}))),
+  );
+  return { host: "127.0.0.1", port: await listen(server) };
+}
+
+/** The commands that a piece holds. */
+const commandsIn = (piece: Buffer) => String(piece).split(/^\*/m).slice(1);
+
 test("a connection that is closed again and again has one listener for that", async (t) => {
-  const server = createServer((socket) => void socket.on("error", () => {}));
-  t.after(() => server.close());
   const Connector = connectorTo({ link: new Link(), tls: undefined, sentinels: undefined });
-  const connector = new Connector({ host: "127.0.0.1", port: await listen(server) });
+  const connector = new Connector(await serving(t, () => {}));
   const stream = await connector.connect(() => {});
   const before = stream.listenerCount("close");
   const closed = once(stream, "close");
@@ -198,8 +208,7 @@ test("an outage is as long as it lasted, though the machine's clock is set meanw
 test("Sentinels that refuse connections are not taken for silent, however long", async (t) => {
   const ports = [await freePort(), await freePort()];
   const addresses = ports.map((port) => ({ host: "127.0.0.1", port }));
-  const sentinels = new Sentinels({ addresses, name: "shop" });
-  t.after(() => sentinels.close());
+  const sentinels = closing(t, new Sentinels({ addresses, name: "shop" }));
   // By then they are tried every half second.
   const endMs = performance.now() + 3_000;
   const refused = /^All sentinels are unreachable: .*ECONNREFUSED/;
@@ -215,16 +224,12 @@ for (const [answer, areAway] of [
   ["ERR No such master with that name", true],
 ] as const) {
   test(`Sentinels that answer ${answer} are ${areAway ? "" : "not "}away`, async (t) => {
-    const server = createServer((socket) => {
-      socket.on("error", () => {});
+    const address = await serving(t, (socket) =>
       socket.on("data", (commands) => {
-        socket.write(`-${answer}\r\n`.repeat(String(commands).split(/^\*/m).length - 1));
-      });
-    });
-    t.after(() => server.close());
-    const addresses = [{ host: "127.0.0.1", port: await listen(server) }];
-    const sentinels = new Sentinels({ addresses, name: "shop" });
-    t.after(() => sentinels.close());
+        socket.write(`-${answer}\r\n`.repeat(commandsIn(commands).length));
+      }),
+    );
+    const sentinels = closing(t, new Sentinels({ addresses: [address], name: "shop" }));
     const message = `All sentinels are unreachable: ${answer}`;
     await assert.rejects(sentinels.primary(), { message, areAway });
   });
@@ -232,14 +237,9 @@ for (const [answer, areAway] of [
 
 test("Sentinels that have no room for one more connection are not away by TLS either", async (t) => {
   // Then they close it in the middle of the handshake.
-  const server = createServer((socket) => {
-    socket.on("error", () => {});
-    socket.once("data", () => socket.destroy());
-  });
-  t.after(() => server.close());
-  const addresses = [{ host: "127.0.0.1", port: await listen(server) }];
-  const sentinels = new Sentinels({ addresses, name: "shop", tls: {} as ClientTlsOptions });
-  t.after(() => sentinels.close());
+  const address = await serving(t, (socket) => socket.once("data", () => socket.destroy()));
+  const options = { addresses: [address], name: "shop", tls: {} as ClientTlsOptions };
+  const sentinels = closing(t, new Sentinels(options));
   const message = /^All sentinels are unreachable: .*(ECONNRESET|disconnected before secure TLS)/;
   await until(() =>
     sentinels.primary().then(
@@ -266,27 +266,22 @@ async function startFake(t: TestContext) {
     if (/GET-MASTER-ADDR/i.test(command)) return array("10.0.0.1", port);
     return array("config-epoch", `${epoch}`, "num-other-sentinels", "0", "flags", "master");
   };
-  const server = createServer((socket) => {
-    socket.on("error", () => {});
+  const address = await serving(t, (socket) =>
     socket.on("data", (commands) => {
-      const answers = String(commands).split(/^\*/m).slice(1).map(answerTo);
+      const answers = commandsIn(commands).map(answerTo);
       setTimeout(() => socket.write(answers.join("")), told.lateMs ?? 0);
-    });
-  });
-  t.after(() => server.close());
-  return { told, address: { host: "127.0.0.1", port: await listen(server) } };
+    }),
+  );
+  return { told, address };
 }
 
 /** Such a Sentinel, and the list of the primaries that were moved to. */
 async function startSentinel(t: TestContext) {
   const { told, address } = await startFake(t);
   const moves: string[] = [];
-  const sentinels = new Sentinels({
-    addresses: [address],
-    name: "payments",
-    onPrimary: (primary) => moves.push(primary),
-  });
-  t.after(() => sentinels.close());
+  const onPrimary = (primary: string) => moves.push(primary);
+  const options = { addresses: [address], name: "payments", onPrimary };
+  const sentinels = closing(t, new Sentinels(options));
   const primaryAt = (epoch: number, port: string) => {
     Object.assign(told, { epoch, port });
     return sentinels.primary();
@@ -346,11 +341,8 @@ test("a connection that was opened during a failover is not used, though the old
 test("of answers with one epoch that of most Sentinels is believed", async (t) => {
   const pass = clockOf(t);
   const fakes = await Promise.all([startFake(t), startFake(t), startFake(t)]);
-  const sentinels = new Sentinels({
-    addresses: fakes.map(({ address }) => address),
-    name: "payments",
-  });
-  t.after(() => sentinels.close());
+  const addresses = fakes.map(({ address }) => address);
+  const sentinels = closing(t, new Sentinels({ addresses, name: "payments" }));
   const [wrong, ...others] = fakes.map(({ told }) => told);
   // It answers first.
   Object.assign(wrong!, { port: "9" });

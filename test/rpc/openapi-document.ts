@@ -16,6 +16,15 @@ export interface Document extends Json {
 
 export const document = JSON.parse(readFileSync("openapi.json", "utf8")) as Document;
 
+export const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 };
+/** A payment in the form of the document. */
+export const payment = {
+  ...{ amount: "10.10", currency: "UAH", mode: "PAYMENT_MODE_DIRECT", externalId: "order-1" },
+  customer: { email: "jo@example.com", ipAddress: "127.0.0.1" },
+  paymentMethod: { cc: card },
+  resultUrl: "https://shop.example.com/done",
+};
+
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
 ajv.addFormat("int32", true).addFormat("int64", true);

@@ -8,7 +8,7 @@ import { validate } from "../../src/core/validate.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
-import { document, schemaOf } from "./openapi-document.ts";
+import { card, document, payment, schemaOf } from "./openapi-document.ts";
 import { senders } from "./recorded-answers.ts";
 import { start } from "./start.ts";
 
@@ -36,17 +36,6 @@ test("openapi.json has every unary method and no stream, and a GET where the gat
   );
   assert.equal(new Set(ids).size, ids.length);
 });
-
-const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 };
-const payment = {
-  amount: "10.10",
-  currency: "UAH",
-  mode: "PAYMENT_MODE_DIRECT",
-  externalId: "order-1",
-  customer: { email: "jo@example.com", ipAddress: "127.0.0.1" },
-  paymentMethod: { cc: card },
-  resultUrl: "https://shop.example.com/done",
-};
 
 const requests: Readonly<Record<string, JsonValue>> = {
   "a payment": payment,

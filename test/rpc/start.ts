@@ -34,6 +34,15 @@ export const testTls = {
 
 export const caller: Caller = { name: "shop", account: "default", scopes: new Set(scopes) };
 
+/** All that the rpc listener serves, in order. */
+export const serviceNames: readonly string[] = [
+  ...["Payment", "Payout", "Wallet", "Subscription", "Operation", "Event"].map(
+    (name) => `payments.v1.${name}Service`,
+  ),
+  "grpc.health.v1.Health",
+  ...["v1", "v1alpha"].map((version) => `grpc.reflection.${version}.ServerReflection`),
+];
+
 export const getPaymentPath = "/payments.v1.PaymentService/GetPayment";
 
 /** What GetPayment answers where a test asks for nothing else, and the same as JSON. */
