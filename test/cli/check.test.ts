@@ -13,6 +13,7 @@ import { serve } from "../listen.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { directory } from "../stores/sqlite/directories.ts";
+import { tlsFile } from "../tls.ts";
 import { run } from "./resident.ts";
 import { run as runAlone, start } from "./run.ts";
 
@@ -20,8 +21,6 @@ const sandbox = ofSuite(() =>
   startSandbox({ host: "127.0.0.1", port: 0, login: "shop", password: new Secret("s3cret") }),
 );
 const dir = directory({ after });
-
-const tlsFile = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
 
 interface Report {
   ok: boolean;

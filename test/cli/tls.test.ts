@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer } from "node:https";
 import { describe, type TestContext, test } from "node:test";
 import type { TlsOptions } from "node:tls";
 import { freePorts } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
-import { ofSuite } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
+import { byTls } from "../redis/suite.ts";
 import { startTestGateway } from "../start.ts";
+import { identityOf, tlsFile, tlsText } from "../tls.ts";
 import { run } from "./resident.ts";
 import { placesOf, run as runAlone } from "./run.ts";
 
@@ -21,24 +22,21 @@ async function found(name: string, env: Record<string, string>, runIn = run) {
   return checks.find(({ check }) => check === name) ?? assert.fail(out);
 }
 
-const path = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
-const fixture = (name: string) => readFileSync(path(name), "utf8");
-const serverOf = (name: string) => ({ cert: fixture(`${name}.crt`), key: fixture(`${name}.key`) });
 /** A server's options: it takes only clients of the first authority. */
-const mutual = { ...serverOf("localhost"), ca: fixture("ca-one.crt"), requestCert: true };
+const mutual = { ...identityOf("localhost"), ca: tlsText("ca-one.crt"), requestCert: true };
 
-const authority = { PAYMENTS_GATEWAY_TLS_CA_FILE: path("localhost.crt") };
+const authority = { PAYMENTS_GATEWAY_TLS_CA_FILE: tlsFile("localhost.crt") };
 const certificate = (client: string) => ({
-  PAYMENTS_GATEWAY_TLS_CERT_FILE: path(`${client}.crt`),
-  PAYMENTS_GATEWAY_TLS_KEY_FILE: path(`${client}.key`),
+  PAYMENTS_GATEWAY_TLS_CERT_FILE: tlsFile(`${client}.crt`),
+  PAYMENTS_GATEWAY_TLS_KEY_FILE: tlsFile(`${client}.key`),
 });
 
 describe("commands at a gateway that asks for client certificates", () => {
   const gateway = ofSuite(() =>
     startTestGateway({
-      TLS_CERT_FILE: path("localhost.crt"),
-      TLS_KEY_FILE: path("localhost.key"),
-      TLS_CLIENT_CA_FILE: path("ca-one.crt"),
+      TLS_CERT_FILE: tlsFile("localhost.crt"),
+      TLS_KEY_FILE: tlsFile("localhost.key"),
+      TLS_CLIENT_CA_FILE: tlsFile("ca-one.crt"),
     }),
   );
 
@@ -105,16 +103,16 @@ test("check says what is wrong with the TLS of the payments service", async (t) 
   const upstream = async (options: TlsOptions, trusted: string) => {
     const env = {
       ...{ UPSTREAM_URL: await serve(t, options), UPSTREAM_LOGIN: "a", UPSTREAM_PASSWORD: "b" },
-      ...{ AUTH_MODE: "none", NODE_EXTRA_CA_CERTS: path(`${trusted}.crt`) },
+      ...{ AUTH_MODE: "none", NODE_EXTRA_CA_CERTS: tlsFile(`${trusted}.crt`) },
     };
     // Node reads the variable once, when a process starts.
     return (await found("upstream default", env, runAlone)).message;
   };
-  const of = (name: string) => upstream(serverOf(name), name);
+  const of = (name: string) => upstream(identityOf(name), name);
   assert.match(await of("expired"), /reached: its certificate has expired \(CERT_HAS_EXPIRED\)$/);
   assert.match(await of("elsewhere"), /reached: its certificate is for another name/);
   assert.match(
-    await upstream(serverOf("localhost"), "ca-one"),
+    await upstream(identityOf("localhost"), "ca-one"),
     /reached: its certificate is of an authority that is not trusted here/,
   );
   assert.match(await upstream(mutual, "localhost"), /reached: it asks for a client certificate/);
@@ -125,21 +123,14 @@ test("check says what is wrong with the TLS of the payments service", async (t) 
 
 test("check says what is wrong with the TLS of Redis", { skip: withoutRedis }, async (t) => {
   const port = await freePort();
-  const server = await startRedis([
-    ["tls-port", String(port)],
-    ["tls-cert-file", path("localhost.crt")],
-    ["tls-key-file", path("localhost.key")],
-    ["tls-ca-cert-file", path("ca-one.crt")],
-    ["tls-auth-clients", "yes"],
-  ]);
-  t.after(() => server.close());
+  closing(t, await startRedis(byTls(port, true)));
   const redis = (client: Record<string, string>, url = `rediss://127.0.0.1:${port}`) =>
     found("redis", { REDIS_URL: url, ...client });
-  const trusting = { REDIS_TLS_CA_FILE: path("localhost.crt") };
+  const trusting = { REDIS_TLS_CA_FILE: tlsFile("localhost.crt") };
   const of = (client: string) => ({
     ...trusting,
-    REDIS_TLS_CERT_FILE: path(`${client}.crt`),
-    REDIS_TLS_KEY_FILE: path(`${client}.key`),
+    REDIS_TLS_CERT_FILE: tlsFile(`${client}.crt`),
+    REDIS_TLS_KEY_FILE: tlsFile(`${client}.key`),
   });
   const untrusted = await redis({});
   assert.match(untrusted.message, /of an authority that is not trusted here/);

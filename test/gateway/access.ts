@@ -5,6 +5,7 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { oncePer } from "../../src/collections/once-per.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { timeoutMs } from "../until.ts";
+import { postGraphql } from "./callers.ts";
 
 /** The result of authorization; `allowed` if the operation was reached, whatever it answered. */
 export type Outcome = "allowed" | "UNAUTHENTICATED" | "PERMISSION_DENIED";
@@ -59,14 +60,8 @@ export async function callGraphql(
 ): Promise<Outcome> {
   const stream = operation.startsWith("subscription");
   const leave = new AbortController();
-  const response = await fetch(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      ...(stream ? { accept: "text/event-stream" } : {}),
-      ...headers,
-    },
-    body: JSON.stringify({ query: operation }),
+  const response = await postGraphql(gateway, operation, {
+    headers: { ...(stream && { accept: "text/event-stream" }), ...headers },
     signal: AbortSignal.any([leave.signal, AbortSignal.timeout(timeoutMs)]),
   });
   try {

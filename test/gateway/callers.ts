@@ -83,22 +83,29 @@ export function clientOf<Service extends DescService>(
 // biome-ignore lint/suspicious/noExplicitAny: a test reads what its query asks for
 type Answered = { data: any; errors?: any[]; extensions?: any };
 
-/** Sends a GraphQL operation by POST and resolves with the answer. */
-export async function graphql(
+interface PostOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | null;
+  readonly variables?: object | undefined;
+}
+
+/** Sends a GraphQL operation by POST. */
+export function postGraphql(
   { publicUrl }: Pick<Gateway, "publicUrl">,
   query: string,
-  {
-    headers = {},
-    signal = null,
-    variables,
-  }: { headers?: Record<string, string>; signal?: AbortSignal | null; variables?: object } = {},
+  { headers = {}, signal = null, variables }: PostOptions = {},
+): Promise<Response> {
+  const json = { "content-type": "application/json" };
+  const body = JSON.stringify({ query, variables });
+  const init = { method: "POST", headers: { ...json, ...headers }, body, signal };
+  return fetch(`${publicUrl}/graphql`, init);
+}
+
+/** Sends a GraphQL operation by POST and resolves with the answer. */
+export async function graphql(
+  ...asked: Parameters<typeof postGraphql>
 ): Promise<Answered & { response: Response }> {
-  const response = await fetch(`${publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify({ query, variables }),
-    signal,
-  });
+  const response = await postGraphql(...asked);
   return { ...((await response.json()) as Answered), response };
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { create, toJson } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { create, type DescService, toJson } from "@bufbuild/protobuf";
+import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { parseCallback } from "../../src/callbacks/parse-callback.ts";
@@ -29,7 +29,7 @@ import { connected } from "../redis/suite.ts";
 import { startBefore } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import { timeoutMs } from "../until.ts";
-import { socketClient } from "./callers.ts";
+import { postGraphql, socketClient } from "./callers.ts";
 import { findCanaries, type Place } from "./canaries.ts";
 import { behaviours, echoingUpstream } from "./echoing-upstream.ts";
 
@@ -78,6 +78,9 @@ let gateway: Gateway;
 const logged: string[] = [];
 const errors: Place[] = [];
 const transports: Record<string, Transport> = {};
+/** A client that speaks JSON, binary Connect or gRPC. */
+const clientOf = <Service extends DescService>(service: Service, by: string): Client<Service> =>
+  createClient(service, transports[by] ?? assert.fail(by));
 let nth = 0;
 
 before(async () => {
@@ -177,12 +180,10 @@ const direct = (behaviour: string, method: (typeof methods)[number]) => ({
 
 for (const name of ["json", "binary", "grpc"]) {
   test(`calls by ${name} succeed or fail by the service's behaviour`, async () => {
-    const transport = transports[name];
-    assert.ok(transport);
-    const payments = createClient(PaymentService, transport);
-    const payouts = createClient(PayoutService, transport);
-    const wallet = createClient(WalletService, transport);
-    const subscriptions = createClient(SubscriptionService, transport);
+    const payments = clientOf(PaymentService, name);
+    const payouts = clientOf(PayoutService, name);
+    const wallet = clientOf(WalletService, name);
+    const subscriptions = clientOf(SubscriptionService, name);
     const { apiKey, customerAuth, delegateKey } = secrets;
     const before = requests;
     const codes = new Set<Code | undefined>();
@@ -231,9 +232,7 @@ for (const name of ["json", "binary", "grpc"]) {
   });
 
   test(`invalid and unauthorized calls by ${name} are refused`, async () => {
-    const transport = transports[name];
-    assert.ok(transport);
-    const payments = createClient(PaymentService, transport);
+    const payments = clientOf(PaymentService, name);
     for (const wrong of [
       { ...card, number: `${pan} ` },
       { ...card, cvv: `${secrets.cvv}x`, expMonth: 13 },
@@ -364,17 +363,8 @@ async function post(
   variables: Record<string, unknown> | undefined,
   headers: Record<string, string>,
 ): Promise<string> {
-  const answer = await ask(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      authorization: `Bearer ${secrets.apiKey}`,
-      ...headers,
-    },
-    body: JSON.stringify({ query, variables }),
-    signal: AbortSignal.timeout(timeoutMs),
-  });
-  return `${JSON.stringify(answer.headers)}\n${answer.text}`;
+  const answer = await postGraphql(gateway, query, { ...as(secrets.apiKey, headers), variables });
+  return `${JSON.stringify([...answer.headers])}\n${await answer.text()}`;
 }
 
 for (const [name, connect] of Object.entries(edges)) {
@@ -475,27 +465,17 @@ test("watches deliver events when calls carry secrets in tracing headers", async
   const gone = new AbortController();
   t.after(() => gone.abort());
   const watches = ["json", "grpc"].map((name) => {
-    const payments = createClient(PaymentService, transports[name] as Transport);
+    const payments = clientOf(PaymentService, name);
     const options = as(secrets.apiKey, hostile);
     const signal = AbortSignal.any([options.signal, gone.signal]);
     return payments.watchPayment({ externalId }, { ...options, signal })[Symbol.asyncIterator]();
   });
-  const answer = await fetch(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: {
-      ...hostile,
-      accept: "text/event-stream",
-      "content-type": "application/json",
-      authorization: `Bearer ${secrets.apiKey}`,
-    },
-    body: JSON.stringify({
-      query: `subscription { paymentUpdated(externalId: "${externalId}") { source } }`,
-    }),
-    signal: gone.signal,
-  });
+  const query = `subscription { paymentUpdated(externalId: "${externalId}") { source } }`;
+  const { headers } = as(secrets.apiKey, { ...hostile, accept: "text/event-stream" });
+  const answer = await postGraphql(gateway, query, { headers, signal: gone.signal });
   const sse = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
   const events = watches.map((watch) => watch.next());
-  const payments = createClient(PaymentService, transports.json as Transport);
+  const payments = clientOf(PaymentService, "json");
   const paid = { ...direct("success", methods[0]), externalId };
   await payments.createPayment(paid, as(secrets.apiKey, hostile));
   for (const event of await Promise.all(events)) assert.equal(event.done, false);
@@ -504,7 +484,7 @@ test("watches deliver events when calls carry secrets in tracing headers", async
 });
 
 test("last of all, a 429 of the service ends calls with RESOURCE_EXHAUSTED", async () => {
-  const payments = createClient(PaymentService, transports.grpc as Transport);
+  const payments = clientOf(PaymentService, "grpc");
   for (const method of methods) {
     const call = payments.createPayment(direct("limited", method), as(secrets.apiKey));
     const error = await failed("limited", call);
@@ -522,7 +502,7 @@ test("no secret appears in the log, the metrics, the traces or the errors that c
     places.some((place) => place.where === where && what.test(place.text));
   // Spans are exported in the order in which they end: once this one arrives, all have.
   const traceId = "ef".repeat(16);
-  const payments = createClient(PaymentService, transports.json as Transport);
+  const payments = clientOf(PaymentService, "json");
   const { headers } = as(secrets.apiKey, { traceparent: `00-${traceId}-${"12".repeat(8)}-01` });
   await payments.getPayment({ externalId: "success-callback" }, { headers });
   await collector.span((span) => span.traceId === traceId);

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { after, test } from "node:test";
 import { scratch } from "../auth/issuer.ts";
-import { timeoutMs, until } from "../until.ts";
+import { tlsFile } from "../tls.ts";
+import { inTime, until } from "../until.ts";
+import { postGraphql } from "./callers.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
@@ -33,11 +35,8 @@ test("prints ready once, serves, and exits 0 on SIGTERM while a stream is open",
     /^ADMIN_ADDR: cannot listen on .*EADDRINUSE.*Set ADMIN_ADDR to/,
   );
 
-  const stream = await fetch(`${publicUrl}/graphql`, {
-    method: "POST",
-    headers: { accept: "text/event-stream", "content-type": "application/json" },
-    body: JSON.stringify({ query: "subscription { events { cursor } }" }),
-    signal: AbortSignal.timeout(timeoutMs),
+  const stream = await postGraphql({ publicUrl }, "subscription { events { cursor } }", {
+    ...{ headers: { accept: "text/event-stream" }, ...inTime() },
   });
   assert.equal(stream.status, 200);
   assert.ok(rpc.startsWith("http://127.0.0.1:"));
@@ -82,7 +81,6 @@ test("all invalid variables are told at once, and the misspelt one that may be t
 });
 
 test("what cannot be used at start ends the process with 78 and the variable's name", async () => {
-  const tlsFile = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
   const noDatabase = "no database, but long enough to be taken for the head of one";
   for (const [env, message] of [
     [

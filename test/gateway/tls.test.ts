@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import net, { type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, test } from "node:test";
@@ -21,14 +20,12 @@ import { closing, ofSuite } from "../of-suite.ts";
 import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
+import { identityOf, tlsText } from "../tls.ts";
 import { until } from "../until.ts";
 
 const files = scratch();
-const fixture = (name: string) =>
-  readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
-const cert = (name: string) => fixture(`${name}.crt`);
-const key = (name: string) => fixture(`${name}.key`);
-const identityOf = (name: string) => ({ cert: cert(name), key: key(name) });
+const cert = (name: string) => tlsText(`${name}.crt`);
+const key = (name: string) => tlsText(`${name}.key`);
 
 function env(server = "localhost") {
   return {

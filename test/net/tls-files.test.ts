@@ -1,17 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Tls } from "../../src/net/one-port.ts";
 import { openTlsFiles } from "../../src/net/tls-files.ts";
 import { noReport, reportTo } from "../../src/report.ts";
 import { directory } from "../stores/sqlite/directories.ts";
+import { identityOf, tlsText } from "../tls.ts";
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
-const first = { cert: fixture("localhost.crt"), key: fixture("localhost.key") };
-const second = { cert: fixture("renewed.crt"), key: fixture("renewed.key") };
-const clientCa = fixture("ca-one.crt");
+const [first, second] = [identityOf("localhost"), identityOf("renewed")];
+const clientCa = tlsText("ca-one.crt");
 const intervalMs = 20;
 
 /** A secret as Kubernetes mounts it: the files are links through one link that is swapped. */
@@ -68,7 +66,7 @@ test("a swapped link replaces all files at once", async (t) => {
   const secret = mount(t, { ...first, ca: clientCa });
   const files = watch(t, secret.mutual);
   assert.deepEqual(files.identity, { ...first, ca: clientCa });
-  const changed = { ...second, ca: fixture("ca-two.crt") };
+  const changed = { ...second, ca: tlsText("ca-two.crt") };
   secret.swap(changed);
   assert.deepEqual(await files.next(), changed);
   secret.swap({ ...first, ca: clientCa });

@@ -8,11 +8,12 @@ import type { Cluster } from "ioredis";
 import { ask, isAway, StoreUnavailable } from "../../src/redis/ask.ts";
 import { Link } from "../../src/redis/link.ts";
 import { closing } from "../of-suite.ts";
+import { tlsFile } from "../tls.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, type RedisServer, type Settings, startRedis, withoutRedis } from "./server.ts";
-import { byTls, connecting, tlsFile } from "./suite.ts";
+import { byTls, connecting } from "./suite.ts";
 
 interface Store {
   readonly url: string;

@@ -2,6 +2,7 @@ import type { TestContext } from "node:test";
 import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { closing } from "../of-suite.ts";
+import { tlsFile } from "../tls.ts";
 import { until } from "../until.ts";
 import type { Settings } from "./server.ts";
 
@@ -20,10 +21,6 @@ export async function connected(url: string): Promise<RedisConnector> {
   await until(async () => (await redis.client.ping()) === "PONG");
   return redis;
 }
-
-/** The path of a certificate or a key of the tests. */
-export const tlsFile = (name: string) =>
-  new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
 
 /** Has a server speak TLS at this port too. @param asks whether it asks clients for certificates */
 export const byTls = (

@@ -8,6 +8,7 @@ import { readyWithin } from "../../src/redis/deadline.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
+import { tlsFile } from "../tls.ts";
 import { timeoutMs, until } from "../until.ts";
 import { startSentinels } from "./sentinel.ts";
 import {
@@ -18,7 +19,7 @@ import {
   startRedis,
   withoutRedis,
 } from "./server.ts";
-import { byTls, connecting, tlsFile } from "./suite.ts";
+import { byTls, connecting } from "./suite.ts";
 
 type Readiness = { details: { redis: { status: string } } };
 

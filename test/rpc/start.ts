@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
-import { readFileSync } from "node:fs";
 import { create, type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { ConnectError, type Transport } from "@connectrpc/connect";
 import {
@@ -25,12 +24,9 @@ import { loggable } from "../../src/telemetry/loggable.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { fakeCore, type Seen } from "../fake-core.ts";
 import { listen } from "../listen.ts";
+import { identityOf } from "../tls.ts";
 
-/** A certificate that only tests trust, and its key. */
-export const testTls = {
-  cert: readFileSync(new URL("../fixtures/tls/localhost.crt", import.meta.url), "utf8"),
-  key: readFileSync(new URL("../fixtures/tls/localhost.key", import.meta.url), "utf8"),
-};
+export const testTls = identityOf("localhost");
 
 export const caller: Caller = { name: "shop", account: "default", scopes: new Set(scopes) };
 

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
@@ -14,6 +13,7 @@ import {
 } from "../gateway/callers.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
+import { tlsFile } from "../tls.ts";
 import { readScrape, scrapeOf, scrapeUntil } from "./scrape.ts";
 
 /** A gateway that has done some work of every kind, with Redis if redis-server is installed. */
@@ -27,8 +27,8 @@ export async function startWorkedGateway() {
   });
   await work(gateway);
   const encrypted = await startTestGateway({
-    TLS_CERT_FILE: fileURLToPath(new URL("../fixtures/tls/localhost.crt", import.meta.url)),
-    TLS_KEY_FILE: fileURLToPath(new URL("../fixtures/tls/localhost.key", import.meta.url)),
+    TLS_CERT_FILE: tlsFile("localhost.crt"),
+    TLS_KEY_FILE: tlsFile("localhost.key"),
   });
   const texts = [await scrapeOf(gateway), await scrapeOf(encrypted)].map(({ text }) => text);
   await encrypted.stop();
