@@ -4,14 +4,19 @@ import net from "node:net";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 
-/** Sends a request just as it is told to, unlike `fetch`, and reads the whole answer. */
-export async function ask(
-  url: string,
-  { body, ...options }: http.RequestOptions & { readonly body?: string | Uint8Array } = {},
-) {
+type Asked = http.RequestOptions & { readonly body?: string | Uint8Array };
+
+/** Sends a request just as it is told to, unlike `fetch`. Of its answer nothing is read yet. */
+export async function opened(url: string, { body, ...options }: Asked = {}) {
   const request = http.request(url, { agent: false, ...options });
   request.end(body);
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  return { request, response };
+}
+
+/** The same, and reads the whole answer. */
+export async function ask(url: string, asked?: Asked) {
+  const { response } = await opened(url, asked);
   const { statusCode: status = 0, headers, socket } = response;
   return { status, headers, socket, text: await text(response) };
 }

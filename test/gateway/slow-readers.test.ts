@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import diagnostics from "node:diagnostics_channel";
-import { once } from "node:events";
-import http from "node:http";
 import type net from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
@@ -15,6 +13,7 @@ import { reportTo } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { opened } from "../ask.ts";
 import { serve } from "../graphql/serve.ts";
 import { rawSocket } from "../graphql/socket.ts";
 import { envelope, start } from "../rpc/start.ts";
@@ -42,10 +41,8 @@ async function byHttp(
   headers: Record<string, string>,
   body: string | Buffer,
 ): Promise<Client> {
-  const request = http.request(url, { method: "POST", agent: false, headers });
+  const { request, response } = await opened(url, { method: "POST", headers, body });
   t.after(() => request.destroy());
-  request.end(body);
-  const [response] = (await once(request, "response")) as [http.IncomingMessage];
   const localPort = request.socket?.localPort;
   return { localPort, rest: () => text(response).catch((error: Error) => error.message) };
 }

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
@@ -12,7 +11,12 @@ import { listen } from "../listen.ts";
 import { logRecords } from "../log-records.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
-import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
+import {
+  type Collector,
+  newTrace,
+  startCollector,
+  tracedBy,
+} from "../telemetry/tracing/collector.ts";
 import {
   clientOf,
   dataOf,
@@ -105,13 +109,6 @@ async function startUpstream() {
 
 const callback = (externalId: string, to = gateways[0]) =>
   sendCallback(to, paymentTold(externalId), { password });
-
-/** A new trace, and the headers of a caller that has it. */
-function newTrace() {
-  const traceId = randomBytes(16).toString("hex");
-  const spanId = randomBytes(8).toString("hex");
-  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
-}
 
 /** The span of a trace with this kind. */
 const spanOf = (traceId: string, kind: "server" | "client") =>

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -11,6 +10,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { keysText, newKey } from "../auth/issuer.ts";
 import { spawnCli } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
@@ -25,13 +25,11 @@ const heapMiB = 512;
 /** Starts the program of `file` as the gateway; by default the command line. */
 export async function startTarget(file?: string, env: Record<string, string> = {}) {
   const { path, remove } = freshDirectory();
-  const keys = { full: `full-${"k".repeat(40)}`, none: `none-${"k".repeat(40)}` };
-  const entry = (name: keyof typeof keys, scopes: string[]) => ({
-    ...{ name, scopes, sha256: createHash("sha256").update(keys[name]).digest("hex") },
-  });
+  const keys = { full: newKey(), none: newKey() };
   const keysFile = join(path, "keys.json");
-  const scopes = ["payments:write", "payments:read", "wallet:read"];
-  writeFileSync(keysFile, JSON.stringify([entry("full", scopes), entry("none", [])]));
+  const full = { name: "full", scopes: ["payments:write", "payments:read", "wallet:read"] };
+  const none = { name: "none", key: keys.none, scopes: [] };
+  writeFileSync(keysFile, keysText([{ ...full, key: keys.full }, none]));
 
   let handle: http.RequestListener = (_, response) => response.writeHead(404).end("{}");
   const service = http.createServer((request, response) => handle(request, response));

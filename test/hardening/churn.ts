@@ -1,9 +1,8 @@
 import { once } from "node:events";
-import http from "node:http";
 import http2 from "node:http2";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { ask, connected } from "../ask.ts";
+import { ask, connected, opened } from "../ask.ts";
 import { dataOf, paymentInput } from "../gateway/callers.ts";
 import { envelope, http2Call } from "../rpc/start.ts";
 import { until } from "../until.ts";
@@ -91,14 +90,12 @@ async function breakOff(url: string, begun: string): Promise<void> {
 }
 
 async function sse({ publicUrl }: Gateway): Promise<void> {
-  const request = http.request(`${publicUrl}/graphql`, {
-    method: "POST",
-    agent: false,
-    headers: { ...json, accept: "text/event-stream" },
+  const headers = { ...json, accept: "text/event-stream" };
+  const body = JSON.stringify({ query: subscription });
+  const { request, response } = await opened(`${publicUrl}/graphql`, {
+    ...{ method: "POST", headers, body },
   });
   request.on("error", () => {});
-  request.end(JSON.stringify({ query: subscription }));
-  const [response] = (await once(request, "response")) as [http.IncomingMessage];
   response.on("error", () => {});
   await once(response, "data");
   request.destroy();

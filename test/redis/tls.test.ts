@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import type { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
 import { readyWithin } from "../../src/redis/deadline.ts";
-import { sign } from "../../src/wire/signature.ts";
+import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { tlsFile } from "../tls.ts";
@@ -97,15 +97,7 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
   it("keep what a gateway acknowledges, on every replica that could be promoted", async () => {
     const gateway = await startOn(url);
     try {
-      const details = { payment_id: "p-1", status: "success" };
-      const body = JSON.stringify({ external_id: "order-1", operation: "payment", details });
-      const signature = sign(Buffer.from(body), "sandbox-password");
-      const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-        method: "POST",
-        headers: { "x-service-signature": signature },
-        body,
-      });
-      assert.equal(status, 200);
+      await sendCallback(gateway, paymentTold("order-1"));
       const keys = (await servers[1]?.command("KEYS", "*order-1*")) as string[];
       assert.ok(keys.length > 0, "the replica has it");
       assert.equal(await statusIn(gateway), "up");

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { clientOf, dataOf } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
-import { startCollected, tracedBy } from "./tracing/collector.ts";
+import { newTrace, startCollected, tracedBy } from "./tracing/collector.ts";
 
 const gateway = ofSuite(() => startCollected(tracedBy));
 
@@ -20,17 +19,10 @@ async function scrape(accept: string): Promise<{ type: string; text: string }> {
   return { type: answer.headers.get("content-type") ?? "", text: await answer.text() };
 }
 
-/** The header of a caller's trace, and its id. */
-function trace(sampled: boolean): { traceId: string; traceparent: string } {
-  const traceId = randomBytes(16).toString("hex");
-  const spanId = randomBytes(8).toString("hex");
-  return { traceId, traceparent: `00-${traceId}-${spanId}-0${sampled ? 1 : 0}` };
-}
-
 async function readPayment(sampled: boolean): Promise<string> {
-  const { traceId, traceparent } = trace(sampled);
+  const { traceId, headers } = newTrace(sampled);
   const { getPayment } = clientOf(PaymentService, gateway);
-  await assert.rejects(getPayment({ externalId: "x" }, { headers: { traceparent } }), /not_found/);
+  await assert.rejects(getPayment({ externalId: "x" }, { headers }), /not_found/);
   return traceId;
 }
 
@@ -81,8 +73,7 @@ test("a bucket names the latest sampled trace, in OpenMetrics only", async () =>
 });
 
 test("GraphQL, callbacks and calls to the service have exemplars too", async () => {
-  const { traceId, traceparent } = trace(true);
-  const headers = { traceparent };
+  const { traceId, headers } = newTrace();
   await dataOf(gateway, '{ payout(externalId: "nobody") { state } }', { headers });
   const callbacks = `${gateway.publicUrl}/callbacks/default/payments`;
   const refused = await fetch(callbacks, { method: "POST", headers, body: "{}" });

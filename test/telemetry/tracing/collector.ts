@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import { buffer } from "node:stream/consumers";
@@ -68,6 +69,13 @@ export async function startCollector(answer: () => number | undefined = () => 20
       server.close();
     },
   };
+}
+
+/** A new trace, and the headers of a caller that has it. */
+export function newTrace(isSampled = true) {
+  const [traceId, spanId] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
+  const traceparent = `00-${traceId}-${spanId}-0${Number(isSampled)}`;
+  return { traceId, spanId, headers: { traceparent } };
 }
 
 /** Environment of a gateway that sends its spans to this collector every 50 ms. */
