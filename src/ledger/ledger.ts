@@ -89,7 +89,7 @@ export interface LedgerOptions extends AccountOptions {
  *   answer, so that ending a call, or giving it up, does not release the lock of another one;
  * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
  * - a call that events have ended still gets its own answer: the key's, and its mark;
- * - a key is kept for 24 hours, a lock until its call is settled or given up;
+ * - a key is kept for `keyRetentionMs`, a lock until its call is settled or given up;
  * - what is stored settles the calls whose outcome it shows (evidence.ts), in the same step. A call
  *   within its lease waits for its own answer, unless another call asks for its lock.
  *

@@ -49,7 +49,7 @@ export function credentials({ token, merchantAccount }: Credentials): Intercepto
 }
 
 /**
- * Headers that make a call that moves money safe to repeat for 24 hours: the same key with the same
+ * Headers that make a call that moves money safe to repeat: the same key with the same
  * request returns the first answer again, on every replica. Use one key for the order, not one for
  * each attempt: `payments.createPayment(order, { headers: idempotencyKey(order.id) })`. The
  * confirmation of that payment needs another key.
