@@ -12,6 +12,7 @@ import { serve } from "../../test/listen.ts";
 import { closing, ofSuite } from "../../test/of-suite.ts";
 import { startTestGateway } from "../../test/start.ts";
 import { until } from "../../test/until.ts";
+import { valuesOf } from "../../test/values-of.ts";
 
 const gateway = ofSuite(startTestGateway);
 
@@ -152,10 +153,10 @@ test("forwards signed callbacks, and retries each until 200 or --forward-attempt
     ],
   );
   assert.match(seen.errors.at(-1) ?? "", /1 of the callbacks were not accepted/);
-  assert.deepEqual(
-    received.map(({ url }) => url),
-    [...Array(5).fill("/hooks/payments"), "/hooks/payouts"],
-  );
+  assert.deepEqual(valuesOf(received, "url"), [
+    ...Array(5).fill("/hooks/payments"),
+    "/hooks/payouts",
+  ]);
   for (const { headers, body } of received) {
     const header = headers["x-service-signature"] as string;
     assert.ok(verify(body, header, ["sandbox-password"]));

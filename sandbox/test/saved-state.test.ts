@@ -14,6 +14,7 @@ import { type TestContext, test } from "node:test";
 import { Secret } from "../../src/secrets/secret.ts";
 import { directory } from "../../test/stores/sqlite/directories.ts";
 import { until } from "../../test/until.ts";
+import { valuesOf } from "../../test/values-of.ts";
 import { demoOptions, demoSubscriptions } from "../ledger/demo-data.ts";
 import type { SandboxOptions } from "../options.ts";
 import { startSandbox } from "../server.ts";
@@ -80,10 +81,7 @@ test("look-ups give after a crash what they gave before it", async (t) => {
   const after = await afterCrash(t, file);
   const known = await lookups(before);
   assert.deepEqual(await lookups(after), known);
-  assert.deepEqual(
-    known.map(({ status }) => status),
-    [200, 200, 200, 200, 200, 409, 409],
-  );
+  assert.deepEqual(valuesOf(known, "status"), [200, 200, 200, 200, 200, 409, 409]);
   assert.match((await after.get("/__sandbox/clock")).body.now, /T/);
   assert.ok(after.sandbox.clock.now() > Date.now() + 86_000_000);
 
@@ -186,10 +184,10 @@ test("a stop keeps the state, and what was forgotten is not in the file", async 
   }
   await first.sandbox.close();
   const second = await startRig(t, { stateFile: file });
-  assert.deepEqual(
-    second.sandbox.ledger().payments.map(({ external_id }) => external_id),
-    ["order-2", "order-3"],
-  );
+  assert.deepEqual(valuesOf(second.sandbox.ledger().payments, "external_id"), [
+    "order-2",
+    "order-3",
+  ]);
 });
 
 test("no card number is in the file, nor in a free text; the file is for its owner alone", async (t) => {
@@ -232,10 +230,10 @@ test("what could not be written is written with the next change", async (t) => {
   other.exec("ROLLBACK");
   await before.pay(newPayment({ external_id: "order-2" }));
   const after = await afterCrash(t, file);
-  assert.deepEqual(
-    after.sandbox.ledger().payments.map(({ external_id }) => external_id),
-    ["order-1", "order-2"],
-  );
+  assert.deepEqual(valuesOf(after.sandbox.ledger().payments, "external_id"), [
+    "order-1",
+    "order-2",
+  ]);
 });
 
 test("a file that is no database, or of another layout, is refused and left as it is", async (t) => {

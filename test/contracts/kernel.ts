@@ -11,6 +11,7 @@ import type {
   Row,
 } from "../../src/stores/kernel.ts";
 import { until } from "../until.ts";
+import { valuesOf } from "../values-of.ts";
 
 /** Kernels with one new, empty store; each counts as a process, where a store has several. */
 export interface KernelHarness {
@@ -100,10 +101,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.equal(await countOf(peer), 1);
       const { rows } = await peer.page("t", undefined, 10);
       assert.deepEqual(rows.map(textOf), ["first", "second"]);
-      assert.deepEqual(
-        rows.map(({ cursor }) => cursor),
-        cursors,
-      );
+      assert.deepEqual(valuesOf(rows, "cursor"), cursors);
     });
 
     it("stores nothing if one record has another version, and returns all as they are", async () => {
@@ -357,7 +355,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       }
       const members = await one.range(["i"], { limit: 99 });
       assert.deepEqual(
-        members.map(({ member }) => member),
+        valuesOf(members, "member"),
         Array.from({ length: 20 }, (_, n) => `m${n}`),
       );
       assert.equal(members.at(-1)?.score, last);
@@ -378,10 +376,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       await until(async () => (await stored(one, "short 449")).version === "");
       await harness.sweep(`account-${accounts - 1}`, "i");
       const members = await one.range(["i", "other"], { limit: 999 });
-      assert.deepEqual(
-        members.map(({ member }) => member),
-        ["no record", "long"],
-      );
+      assert.deepEqual(valuesOf(members, "member"), ["no record", "long"]);
       // A record that comes again under the key of an expired one is no member.
       await of("again", 1);
       await until(async () => (await stored(one, "again")).version === "");
@@ -409,10 +404,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.notEqual((await boundsOf(one)).epoch, (await boundsOf(other)).epoch);
       const own = await append(other, "t", "own");
       await until(async () => seen.length > 0);
-      assert.deepEqual(
-        seen.map(({ cursor }) => cursor),
-        own,
-      );
+      assert.deepEqual(valuesOf(seen, "cursor"), own);
     });
 
     it("ends watches with the error when it is closed", async () => {

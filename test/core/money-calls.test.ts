@@ -20,6 +20,7 @@ import { type MoneyMethod, moneyMethods } from "../../src/model/money-methods.ts
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { openCalls } from "../open-calls.ts";
+import { valuesOf } from "../values-of.ts";
 import { callOf, keyring } from "./rig.ts";
 
 /** An answer with this id. */
@@ -392,10 +393,7 @@ test("the payment that an answer or a refusal names is stored as the call's mark
       .run(about)
       .catch(() => {});
     const open = await openCalls(store, "default", EventKind.PAYMENT, "order");
-    assert.deepEqual(
-      open.map(({ subjectId }) => subjectId),
-      pending,
-    );
+    assert.deepEqual(valuesOf(open, "subjectId"), pending);
     const known = await store.known("default", EventKind.PAYMENT, "order");
     assert.deepEqual(known.marks, marks);
   }

@@ -15,6 +15,7 @@ import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_servic
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { GetConfirmationStatusRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { until } from "../until.ts";
+import { valuesOf } from "../values-of.ts";
 import { createFeed, type Feed, paymentEvent } from "./feed.ts";
 import { serve } from "./serve.ts";
 
@@ -75,13 +76,10 @@ test("a wallet call without a customer leaves the customer to the caller's token
     ),
     { data: { walletItems: [], walletConfirmation: { status: "new" } } },
   );
-  assert.deepEqual(
-    gateway.seen().map(({ request }) => request),
-    [
-      { $typeName: "payments.v1.FindWalletItemsRequest", optionId: "true" },
-      { $typeName: "payments.v1.GetConfirmationStatusRequest", optionId: "o" },
-    ],
-  );
+  assert.deepEqual(valuesOf(gateway.seen(), "request"), [
+    { $typeName: "payments.v1.FindWalletItemsRequest", optionId: "true" },
+    { $typeName: "payments.v1.GetConfirmationStatusRequest", optionId: "o" },
+  ]);
 });
 
 const known = (payment: MessageInitShape<typeof PaymentSchema>) =>
@@ -150,13 +148,10 @@ test("an eventsConnection asks for a page of its kind's events, and says where t
   const asked = gateway.seen().filter(({ method }) => method === "listEvents");
   const of = { $typeName: "payments.v1.ListEventsRequest", externalId: "e" };
   const { PAYMENT, PAYOUT } = EventKind;
-  assert.deepEqual(
-    asked.map(({ request }) => request),
-    [
-      { ...of, kind: PAYMENT, pageSize: 2, pageToken: "p-3", newestFirst: true },
-      { ...of, kind: PAYOUT, pageSize: 20, pageToken: "", newestFirst: false },
-    ],
-  );
+  assert.deepEqual(valuesOf(asked, "request"), [
+    { ...of, kind: PAYMENT, pageSize: 2, pageToken: "p-3", newestFirst: true },
+    { ...of, kind: PAYOUT, pageSize: 20, pageToken: "", newestFirst: false },
+  ]);
 });
 
 test("links of a payment without an operation, or to a missing one, are null or empty", async (t) => {

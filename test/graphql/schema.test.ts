@@ -22,6 +22,7 @@ import { WatchPaymentRequestSchema } from "../../src/gen/payments/v1/payment_ser
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WatchPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
+import { valuesOf } from "../values-of.ts";
 
 test("every type, field, argument and enum value is described", () => {
   const bare: string[] = [];
@@ -118,11 +119,7 @@ test("a field with a newer form is deprecated, and its reason names that", () =>
     const older = desc.fields.filter(
       ({ name }) => names.has(name.replace(/_seconds$/, "")) && name.endsWith("_seconds"),
     );
-    assert.deepEqual(
-      older.map(({ deprecated }) => deprecated),
-      [true],
-      desc.name,
-    );
+    assert.deepEqual(valuesOf(older, "deprecated"), [true], desc.name);
   }
 });
 

@@ -9,6 +9,7 @@ import type { Appended, Entry } from "../../src/ledger/log.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
+import { valuesOf } from "../values-of.ts";
 import { createMemoryLedger } from "./create.ts";
 import { currentStep, payment, payout, snapshotOf, stateOn, type Told } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
@@ -269,10 +270,7 @@ describe("decisions of the ledger", () => {
       assert.deepEqual(states, ["AUTHORIZED", ...paid, "PARTIALLY_REFUNDED", "REFUNDED"]);
       const facts = await snapshotOf(log, account, EventKind.PAYMENT, "order-1");
       const confirmed = facts?.operations.filter(({ operation }) => operation === "confirm");
-      assert.deepEqual(
-        confirmed?.map(({ amount }) => amount),
-        ["6.00", "4.00"],
-      );
+      assert.deepEqual(valuesOf(confirmed, "amount"), ["6.00", "4.00"]);
     });
 
     it("counts a call that another's success settled as a hold, if it made one even so", async () => {
@@ -496,10 +494,7 @@ describe("decisions of the ledger", () => {
           assert.deepEqual([outcome, conflict], ["stored", false]);
         }
         const facts = await snapshotOf(log, account, EventKind.PAYOUT, externalId);
-        assert.deepEqual(
-          facts?.operations.map(({ status }) => status),
-          told.slice(1),
-        );
+        assert.deepEqual(valuesOf(facts?.operations, "status"), told.slice(1));
       }
     });
 
@@ -523,10 +518,7 @@ describe("decisions of the ledger", () => {
       const snapshot = await snapshotOf(log, account, EventKind.PAYMENT, "order-1");
       assert.equal(snapshot?.folded, more);
       const kept = ["paid", ...Array.from({ length: maxFailures }, (_, i) => `p-${i + more}`)];
-      assert.deepEqual(
-        snapshot?.operations.map(({ subjectId }) => subjectId),
-        kept,
-      );
+      assert.deepEqual(valuesOf(snapshot?.operations, "subjectId"), kept);
       assert.equal(await currentStep(log), "payment:success");
     });
   });

@@ -12,6 +12,7 @@ import type { AccountKernel, Commit, Kernel } from "../../src/stores/kernel.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
 import { openCalls } from "../open-calls.ts";
 import { overridden } from "../overridden.ts";
+import { valuesOf } from "../values-of.ts";
 import { payment } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
 
@@ -178,10 +179,7 @@ test("records that cannot be read keep no other call from being looked up", asyn
   const lost = started(await one.begin(account, newCall()));
   await one.end(account, lost, { state: "unknown" });
   await one.looked(account, lost, { checks: 1, notFound: 0, inMs: 0 });
-  assert.deepEqual(
-    (await one.due(account, 10)).map(({ id }) => id),
-    [lost.id],
-  );
+  assert.deepEqual(valuesOf(await one.due(account, 10), "id"), [lost.id]);
 });
 
 test("what an index has of a call goes once its record is gone", async (t) => {
@@ -229,8 +227,5 @@ test("a call whose record cannot be read any more holds up no other one, and is 
   await one.end(account, lost, { state: "closed", key: "free" });
   started(await one.begin(account, newCall({ externalId: "another" })));
   await put(kernel, key, sound);
-  assert.deepEqual(
-    (await one.due(account, 10)).map(({ id }) => id),
-    [lost.id],
-  );
+  assert.deepEqual(valuesOf(await one.due(account, 10), "id"), [lost.id]);
 });

@@ -26,6 +26,7 @@ import { snapshotOf } from "../ledger/entries.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
 import { until } from "../until.ts";
+import { valuesOf } from "../values-of.ts";
 
 const account = "default";
 const externalId = "order";
@@ -436,10 +437,7 @@ test("a call that another process has ended meanwhile is not published as NOT_DO
   // The second call is looked up after the first one.
   await until(() => given.probes >= 4);
   const outcomes = await books.log.history(account, PAYMENT, externalId, 10);
-  assert.deepEqual(
-    outcomes.map(({ callOutcome }) => callOutcome),
-    [CallOutcome.UNKNOWN],
-  );
+  assert.deepEqual(valuesOf(outcomes, "callOutcome"), [CallOutcome.UNKNOWN]);
   assert.deepEqual(given.settled, []);
 });
 

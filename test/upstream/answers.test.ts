@@ -22,6 +22,7 @@ import { intakeLimits } from "../../src/net/intake-limits.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import type { RateLimitHeaders } from "../../src/ratelimit/bucket.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
+import { valuesOf } from "../values-of.ts";
 import {
   createPayment,
   deactivate,
@@ -159,11 +160,7 @@ test("answers about payouts, wallet items, operations and subscriptions are read
     ["null", []],
   ] as const) {
     const items = await readFrom(t, body, findItems);
-    assert.deepEqual(
-      items.map(({ optionId }) => optionId),
-      ids,
-      body,
-    );
+    assert.deepEqual(valuesOf(items, "optionId"), ids, body);
   }
 
   // The spec does not show these shapes: they yield no item, and are reported as unknown_shape.
@@ -171,11 +168,7 @@ test("answers about payouts, wallet items, operations and subscriptions are read
   for (const text of [strange, `[${strange}]`, "[{}]"]) {
     const unknown = await serverRig(t, json(200, text));
     assert.deepEqual(await findItems(unknown.upstream), [], text);
-    assert.deepEqual(
-      unknown.faults.map(({ kind }) => kind),
-      ["unknown_shape"],
-      text,
-    );
+    assert.deepEqual(valuesOf(unknown.faults, "kind"), ["unknown_shape"], text);
   }
   for (const text of [strange, "{}"]) {
     const unknown = await serverRig(t, json(200, text));

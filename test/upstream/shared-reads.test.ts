@@ -6,6 +6,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
+import { valuesOf } from "../values-of.ts";
 import { createPayment, failureOf, getPayout, patient, serverRig } from "./rig.ts";
 import { json } from "./scripted-server.ts";
 
@@ -60,10 +61,7 @@ test("each caller takes its own token: reads of two callers are not shared", asy
   );
   await Promise.all(reads);
   assert.equal(server.requests.length, 2);
-  assert.deepEqual(
-    taken.map(({ caller }) => caller),
-    callers,
-  );
+  assert.deepEqual(valuesOf(taken, "caller"), callers);
   await createPayment(upstream, { ...patient, caller: callers[1]! });
   assert.equal(taken.at(-1)?.caller, callers[1]);
 });

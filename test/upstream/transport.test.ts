@@ -7,6 +7,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { listen } from "../listen.ts";
 import { freePort } from "../redis/server.ts";
+import { valuesOf } from "../values-of.ts";
 import {
   createPayment,
   failureOf,
@@ -150,7 +151,7 @@ test("a money call whose caller gives up before the connection is made is never 
   await Promise.all([1, 2, 3].map(() => createPayment(upstream)));
   assert.equal(options.sent, 0);
   assert.deepEqual(
-    server.requests.map(({ line }) => line),
+    valuesOf(server.requests, "line"),
     ["GET /api/payouts/v1/info?external_id=order-1 HTTP/1.1"].concat(
       Array(3).fill("POST /api/payments/v1/new HTTP/1.1"),
     ),
@@ -247,10 +248,7 @@ test("UPSTREAM_TIMEOUT ends a call without an answer and closes its socket", asy
     assert.equal((await ended).code, code);
     await closed;
   }
-  assert.deepEqual(
-    calls.map(({ outcome }) => outcome),
-    ["UNAVAILABLE", "UNAVAILABLE", "UNKNOWN"],
-  );
+  assert.deepEqual(valuesOf(calls, "outcome"), ["UNAVAILABLE", "UNAVAILABLE", "UNKNOWN"]);
   assert.deepEqual(causes, Array(3).fill("no answer in time"));
 });
 

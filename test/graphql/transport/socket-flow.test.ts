@@ -13,6 +13,7 @@ import { createAdmission } from "../../../src/net/admission.ts";
 import { Intake } from "../../../src/net/intake.ts";
 import { createMemoryBudget } from "../../../src/net/memory-budget.ts";
 import { recordCuts } from "../../hardening/cuts.ts";
+import { valuesOf } from "../../values-of.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
 import { rawSocket } from "../socket.ts";
@@ -151,10 +152,7 @@ test("a drain closes an idle socket, and a busy one after its last message", asy
   feed.fail(new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c7" }));
   assert.equal((await busy.closed)[0], 1012);
   await drained;
-  assert.deepEqual(
-    busy.messages.map(({ type }) => type),
-    ["next", "complete"],
-  );
+  assert.deepEqual(valuesOf(busy.messages, "type"), ["next", "complete"]);
   assert.deepEqual(busy.messages[0]?.payload?.errors?.[0]?.extensions, {
     code: "UPSTREAM_UNAVAILABLE",
     resumeCursor: "c7",

@@ -5,6 +5,7 @@ import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Topic } from "../../../src/ledger/log.ts";
 import { createMemoryKernel } from "../../../src/stores/memory/kernel.ts";
+import { valuesOf } from "../../values-of.ts";
 import { createMemoryLedger } from "../create.ts";
 import { currentStep, cursors, payment, snapshotOf, steps, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
@@ -147,10 +148,7 @@ describe("memory log", () => {
     const selection = { kind: EventKind.PAYMENT, states: [], needsOperator: undefined };
     for (let n = 0; n < 25; n++) await log.append("shop", payment());
     const listed = await log.list("shop", { ...selection, newestFirst: false }, 100);
-    assert.deepEqual(
-      listed.map(({ externalId }) => externalId),
-      ["order-1"],
-    );
+    assert.deepEqual(valuesOf(listed, "externalId"), ["order-1"]);
     assert.equal((await lettersOf(log, "shop")).length, 10);
   });
 

@@ -12,6 +12,7 @@ import { closing } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
 import { overridden } from "../../overridden.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
+import { valuesOf } from "../../values-of.ts";
 import { payment } from "../entries.ts";
 import { newCall, started } from "../new-call.ts";
 import { createSqliteCalls, openIntents, openLog } from "./rig.ts";
@@ -187,10 +188,7 @@ describe("intents in SQLite", () => {
     disk.full = false;
     await intents.close();
     const calls = await openCalls(ledger, account, EventKind.PAYMENT, "order");
-    assert.deepEqual(
-      calls.map(({ id }) => id),
-      [keyless.id],
-    );
+    assert.deepEqual(valuesOf(calls, "id"), [keyless.id]);
   });
 
   it("bars a call by one that an earlier process left open, while the disk is full", async (t) => {

@@ -9,6 +9,7 @@ import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { reportTo } from "../../../src/report.ts";
 import { placeIn } from "../../../src/stores/cursor.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
+import { valuesOf } from "../../values-of.ts";
 import { payment, snapshotOf } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { day, openLog } from "./rig.ts";
@@ -136,10 +137,7 @@ it("leaves out an event that cannot be read, and shows all others", async (t) =>
   };
   assert.deepEqual([await next(), await next()], [cursors[0], cursors[2]]);
   const history = await log.history("shop", EventKind.PAYMENT, "order-1", 10);
-  assert.deepEqual(
-    history.map(({ cursor }) => cursor),
-    [cursors[0], cursors[2]],
-  );
+  assert.deepEqual(valuesOf(history, "cursor"), [cursors[0], cursors[2]]);
   for (const newest of [true, false]) {
     const whole = await log.history("shop", EventKind.PAYMENT, "order-1", 2, undefined, newest);
     assert.equal(whole.length, 2, "another one comes in its place");
