@@ -3,21 +3,11 @@ import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, reasonOf } from "../../src/errors.ts";
-import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
-import { ErrorType } from "../../src/gen/payments/v1/error_pb.ts";
-import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
-import {
-  PaymentMethodInputSchema,
-  PaymentMode,
-} from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
-import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { PaymentMethodInputSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import {
-  DeleteWalletItemRequestSchema,
-  FindWalletItemsRequestSchema,
-  GetConfirmationStatusRequestSchema,
-} from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { GetConfirmationStatusRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { intakeLimits } from "../../src/net/intake-limits.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import type { RateLimitHeaders } from "../../src/ratelimit/bucket.ts";
@@ -26,8 +16,12 @@ import { valuesOf } from "../values-of.ts";
 import {
   createPayment,
   deactivate,
+  deleteWalletItem,
   failureOf,
+  findItems,
+  getOperation,
   getPayout,
+  good,
   hostedPayment,
   patient,
   requestPayout,
@@ -36,11 +30,13 @@ import {
 } from "./rig.ts";
 import { answer, json, type Script } from "./scripted-server.ts";
 
-const findItems = (upstream: Upstream) =>
-  upstream.findWalletItems(
-    create(FindWalletItemsRequestSchema, {
-      customer: create(CustomerIdentitySchema, { authToken: "customer-jwt" }),
-    }),
+const card = { number: "4111111111111111", cvv: "123" };
+const payByCard = (upstream: Upstream, value = card, description = "order 123") =>
+  upstream.createPayment(
+    {
+      ...{ ...hostedPayment, description },
+      paymentMethod: create(PaymentMethodInputSchema, { method: { case: "cc", value } }),
+    },
     patient,
   );
 
@@ -69,10 +65,8 @@ test("createPayment returns the payment's data, and accepted credentials are rep
       "X-RateLimit-Reset: 1",
     ),
   );
-  const payment = await createPayment(upstream);
-  assert.equal(payment.externalId, "order-1");
-  assert.equal(payment.details?.amount, "10.10");
-  assert.equal(payment.details?.status, PaymentStatus.SUCCESS);
+  const { externalId, details: { amount, status } = {} } = await createPayment(upstream);
+  assert.deepEqual([externalId, amount, status], ["order-1", "10.10", PaymentStatus.SUCCESS]);
   assert.deepEqual(calls, [{ endpoint: "POST /api/payments/v1/new", outcome: "201" }]);
   assert.deepEqual(settled, [["observe", { limit: "20", remaining: "19", reset: "1" }]]);
 
@@ -81,9 +75,8 @@ test("createPayment returns the payment's data, and accepted credentials are rep
 });
 
 test("an answer may begin with a byte order mark, as a callback may", async (t) => {
-  const paid = await serverRig(t, json(200, '\ufeff{"external_id":"order-1","id":"p-1"}'));
-  assert.equal((await createPayment(paid.upstream)).id, "p-1");
-
+  const paid = '\ufeff{"external_id":"order-1","id":"p-1"}';
+  assert.equal((await readFrom(t, paid, createPayment)).id, "p-1");
   const declined = await serverRig(t, json(400, `\ufeff${errorObject}`));
   const failure = await failureOf(createPayment(declined.upstream));
   assert.equal(failure.details.upstream?.code, "insufficient_funds");
@@ -98,18 +91,7 @@ test("a decline that quotes the card in its description is stored and shown with
       status_description: "cvv 123 of 4111 1111 1111 1111 declined",
     },
   });
-  const { upstream } = await serverRig(t, json(200, body));
-  const { details } = await upstream.createPayment(
-    {
-      ...hostedPayment,
-      description: "order 123",
-      paymentMethod: create(PaymentMethodInputSchema, {
-        type: PaymentMethodType.CC_NUMBER,
-        method: { case: "cc", value: { number: "4111111111111111", cvv: "123" } },
-      }),
-    },
-    patient,
-  );
+  const { details } = await readFrom(t, body, payByCard);
   assert.equal(details?.statusDescription, "cvv [redacted] of 4111 11** **** 1111 declined");
   assert.equal(details?.description, "order 123", "the merchant's own words stay");
 });
@@ -122,18 +104,10 @@ test("a word that is not known is shown and reported without the card that it qu
     [400, ["type"]],
   ] as const) {
     const { upstream, faults } = await serverRig(t, json(status, JSON.stringify(body)));
-    const paid = upstream.createPayment(
-      {
-        ...hostedPayment,
-        paymentMethod: create(PaymentMethodInputSchema, {
-          method: { case: "cc", value: { number: "4111111111111111", cvv: "123" } },
-        }),
-      },
-      patient,
-    );
+    const paid = payByCard(upstream);
     const { unrecognized = [] } =
       status === 200 ? await paid : ((await failureOf(paid)).details.upstream ?? {});
-    const told = [...unrecognized, ...faults].map(({ value }) => value);
+    const told = valuesOf([...unrecognized, ...faults], "value");
     assert.deepEqual(told, Array(2 * paths.length).fill("declined: cvv [redacted]"));
   }
   const order = JSON.stringify({ transaction_id: "t", status: "refused 4token4" });
@@ -143,7 +117,7 @@ test("a word that is not known is shown and reported without the card that it qu
     create(RequestPayoutRequestSchema, { recipient: { card: { cardData } } }),
     patient,
   );
-  const told = [...payout.unrecognized, ...faults].map(({ value }) => value);
+  const told = valuesOf([...payout.unrecognized, ...faults], "value");
   assert.deepEqual(told, Array(2).fill("refused [redacted]"));
 });
 
@@ -181,22 +155,11 @@ test("answers about payouts, wallet items, operations and subscriptions are read
   assert.equal((await failureOf(findItems(anError.upstream))).code, "NOT_FOUND");
   assert.deepEqual(anError.faults, [], "an Error object is no fault");
 
-  const item = create(DeleteWalletItemRequestSchema, { optionId: "a", type: "card" });
-  const deleted = await readFrom(t, '{"delete":true,"option_id":"a","type":"card"}', (upstream) =>
-    upstream.deleteWalletItem(item, patient),
-  );
-  assert.equal(deleted.deleted, true);
-
-  const asked = create(GetOperationRequestSchema, { externalId: "e", operationId: "o" });
-  const info = await readFrom(t, '{"id":"o","details":{"amount":10.10}}', (upstream) =>
-    upstream.getOperation(asked, patient),
-  );
-  assert.equal(info.details?.amount, "10.10");
-
-  assert.equal(
-    (await readFrom(t, '{"message":"unsubscribed"}', deactivate)).message,
-    "unsubscribed",
-  );
+  const deleted = '{"delete":true,"option_id":"a","type":"card"}';
+  assert.equal((await readFrom(t, deleted, deleteWalletItem)).deleted, true);
+  const operation = '{"id":"o","details":{"amount":10.10}}';
+  assert.equal((await readFrom(t, operation, getOperation)).details?.amount, "10.10");
+  assert.equal((await readFrom(t, '{"message":"ended"}', deactivate)).message, "ended");
   const object = '{"code":"unsubscribed_successfully","message":"gone","type":"api_error"}';
   assert.equal((await readFrom(t, object, deactivate)).message, "gone");
   const refused = object.replace("unsubscribed_successfully", "x");
@@ -227,7 +190,7 @@ test("an answer in chunked encoding that arrives in pieces is read whole", async
   assert.equal((await createPayment(upstream)).id, "x");
 });
 
-test("any 2xx to callback/resend counts as success, whatever its body", async (t) => {
+test("any 2xx to callback/resend, and an empty one to a subscription call, counts as success", async (t) => {
   for (const script of [
     json(200, "{}"),
     answer(200, "<html>ok</html>"),
@@ -238,43 +201,32 @@ test("any 2xx to callback/resend counts as success, whatever its body", async (t
     const { upstream } = await serverRig(t, script);
     assert.equal(await resendCallback(upstream), undefined);
   }
-});
-
-test("an empty 2xx to a subscription call counts as success without a message", async (t) => {
   const { upstream } = await serverRig(t, "HTTP/1.1 204 No Content\r\n\r\n");
   assert.equal((await deactivate(upstream)).message, undefined);
 });
 
+const reads = [getPayout, getOperation, findItems];
+
 for (const status of [200, 400, 402, 409]) {
   test(`an Error object with HTTP status ${status} becomes the error of its code`, async (t) => {
     const { upstream, settled, causes } = await serverRig(t, json(status, errorObject));
-    for (const call of [
-      createPayment,
-      getPayout,
-      requestPayout,
-      resendCallback,
-      deactivate,
-      findItems,
-    ]) {
+    for (const call of [...reads, createPayment, requestPayout, resendCallback, deactivate]) {
       const error = await failureOf(call(upstream));
-      assert.equal(error.code, "FAILED_PRECONDITION");
-      assert.equal(error.message, "insufficient_funds: Not enough money");
+      const { code, message, details } = error;
+      assert.deepEqual(
+        [code, message],
+        ["FAILED_PRECONDITION", "insufficient_funds: Not enough money"],
+      );
       const reason = { domain: "payments-service", reason: "INSUFFICIENT_FUNDS" };
       assert.deepEqual(reasonOf(error), reason);
-      assert.equal(error.details.outcomeUnknown, undefined);
+      assert.equal(details.outcomeUnknown, undefined);
       assert.deepEqual(
-        { ...error.details.upstream },
-        {
-          $typeName: "payments.v1.UpstreamError",
-          code: "insufficient_funds",
-          message: "Not enough money",
-          param: "amount",
-          paymentId: "pay-1",
-          type: ErrorType.PAYMENT_ERROR,
-          errorId: "err-1",
+        details.upstream,
+        create(UpstreamErrorSchema, {
+          ...{ code: "insufficient_funds", message: "Not enough money", param: "amount" },
+          ...{ paymentId: "pay-1", type: ErrorType.PAYMENT_ERROR, errorId: "err-1" },
           httpStatus: status,
-          unrecognized: [],
-        },
+        }),
       );
     }
     assert.deepEqual(new Set(settled.map(([what]) => what)), new Set(["observe"]));
@@ -285,12 +237,6 @@ for (const status of [200, 400, 402, 409]) {
 test("an Error object in a 200 is one even with members of a result", async (t) => {
   const withMembers = (members: string) =>
     serverRig(t, json(200, errorObject.replace("{", `{${members},`)));
-  const getOperation = (upstream: Upstream) =>
-    upstream.getOperation(
-      create(GetOperationRequestSchema, { externalId: "order-1", operationId: "o" }),
-      patient,
-    );
-  const all = [createPayment, requestPayout, getPayout, getOperation, findItems, deactivate];
   for (const members of [
     '"status":"failure"',
     '"external_id":"order-1"',
@@ -298,7 +244,7 @@ test("an Error object in a 200 is one even with members of a result", async (t) 
     '"id":"p-1","is_success":false,"details":{"amount":"1"}',
     '"transaction_id":"","status":"","external_id":"","details":{"status":""},"option_id":""',
   ]) {
-    for (const call of all) {
+    for (const call of [...reads, createPayment, requestPayout, deactivate]) {
       const { upstream, faults } = await withMembers(members);
       const error = await failureOf(call(upstream));
       assert.equal(error.code, "FAILED_PRECONDITION", members);
@@ -359,16 +305,16 @@ const senseless: Array<[what: string, cause: string, script: Script]> = [
 for (const [what, cause, script] of senseless) {
   test(`${what} makes a read UNAVAILABLE and leaves a money call's outcome unknown`, async (t) => {
     const { upstream, server, taken, settled, causes } = await serverRig(t, script);
-    const read = await failureOf(getPayout(upstream));
-    assert.deepEqual([read.code, read.details.retryAfterMs], ["UNAVAILABLE", 1_000]);
-    assert.equal(read.details.reason, "UPSTREAM_UNAVAILABLE");
-    assert.equal(read.details.outcomeUnknown, undefined);
-
-    const money = await failureOf(createPayment(upstream));
-    assert.deepEqual([money.code, money.details.retryAfterMs], ["UNKNOWN", undefined]);
-    assert.equal(money.details.reason, "OUTCOME_UNKNOWN");
-    assert.deepEqual(money.details.outcomeUnknown, { externalId: "order-1" });
-    for (const { message } of [read, money]) assert.doesNotMatch(message, /html|p-1/);
+    const outcomeUnknown = { externalId: "order-1" };
+    for (const [call, code, told] of [
+      [getPayout, "UNAVAILABLE", { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs: 1_000 }],
+      [createPayment, "UNKNOWN", { reason: "OUTCOME_UNKNOWN", outcomeUnknown }],
+    ] as const) {
+      const { details, message, ...error } = await failureOf(call(upstream));
+      const { upstream: _, ...others } = details;
+      assert.deepEqual([error.code, others], [code, told]);
+      assert.doesNotMatch(message, /html|p-1/);
+    }
     assert.deepEqual(
       server.requests.map(({ line }) => line.split(" ")[0]),
       ["GET", "GET", "GET", "POST"],
@@ -498,14 +444,14 @@ for (const [what, script, retryAfterMs, headers] of limits) {
   test(`${what} is RESOURCE_EXHAUSTED and is reported to the token bucket`, async (t) => {
     const { upstream, settled } = await serverRig(t, script);
     for (const call of [createPayment, getPayout]) {
-      const error = await failureOf(call(upstream));
-      assert.equal(error.code, "RESOURCE_EXHAUSTED");
-      assert.equal(error.details.reason, "RATE_LIMITED");
-      assert.equal(error.details.retryAfterMs, retryAfterMs);
-      assert.equal(error.details.outcomeUnknown, undefined);
-      assert.equal(error.details.upstream?.code, "too_many_requests");
-      assert.equal(error.details.upstream?.message, "Too many requests");
-      assert.equal(error.details.upstream?.type, ErrorType.API_ERROR);
+      const { code, details } = await failureOf(call(upstream));
+      const { upstream: said, ...others } = details;
+      assert.equal(code, "RESOURCE_EXHAUSTED");
+      assert.deepEqual(others, { reason: "RATE_LIMITED", retryAfterMs, notAttempted: true });
+      assert.deepEqual(
+        [said?.code, said?.message, said?.type],
+        ["too_many_requests", "Too many requests", ErrorType.API_ERROR],
+      );
     }
     assert.deepEqual(settled, Array(2).fill(["rejected", headers]));
   });
@@ -526,7 +472,7 @@ test("refused merchant credentials are INTERNAL and reported once, as is their a
   const scripts = [
     json(401, '{"code":"authorization_failed","message":"Wrong login"}'),
     answer(401, "<html>"),
-    json(200, '{"id":"x","currency":"UAH"}'),
+    good,
   ];
   const { upstream, credentials } = await serverRig(t, ({ socket }) => {
     socket.write(scripts.shift() ?? "");
@@ -556,29 +502,12 @@ test("a refused customer token does not count as refused merchant credentials", 
 });
 
 test("card data, tokens and the login that an error quotes are redacted", async (t) => {
-  const script = json(
-    400,
-    JSON.stringify({
-      code: "invalid_card_data",
-      message:
-        "4111 1111 1111 1111 with cvv 737 (not 17371) and Basic " +
-        "bWVyY2hhbnQ6Z2VoZWltLdC60LvRjtGH of geheim-ключ",
-      param: "5555555555554444",
-    }),
-  );
-  const { upstream } = await serverRig(t, script);
-  const cc = { cvv: "737", expMonth: 5, expYear: 2030, number: "4111111111111111" };
-  const error = await failureOf(
-    upstream.createPayment(
-      create(CreatePaymentRequestSchema, {
-        amount: "1",
-        mode: PaymentMode.DIRECT,
-        externalId: "o",
-        paymentMethod: { type: PaymentMethodType.CC_NUMBER, method: { case: "cc", value: cc } },
-      }),
-      patient,
-    ),
-  );
+  const message =
+    "4111 1111 1111 1111 with cvv 737 (not 17371) and Basic " +
+    "bWVyY2hhbnQ6Z2VoZWltLdC60LvRjtGH of geheim-ключ";
+  const said = { code: "invalid_card_data", message, param: "5555555555554444" };
+  const { upstream } = await serverRig(t, json(400, JSON.stringify(said)));
+  const error = await failureOf(payByCard(upstream, { ...card, cvv: "737" }));
   assert.equal(
     error.message,
     "invalid_card_data: 4111 11** **** 1111 with cvv [redacted] (not 17371) and Basic " +
@@ -592,6 +521,6 @@ test("card data, tokens and the login that an error quotes are redacted", async 
 
 test("the login that a description quotes is redacted", async (t) => {
   const said = "bWVyY2hhbnQ6Z2VoZWltLdC60LvRjtGH of geheim-ключ";
-  const { upstream } = await serverRig(t, json(200, JSON.stringify({ description: said })));
-  assert.equal((await getPayout(upstream)).description, "[redacted] of [redacted]");
+  const { description } = await readFrom(t, JSON.stringify({ description: said }), getPayout);
+  assert.equal(description, "[redacted] of [redacted]");
 });

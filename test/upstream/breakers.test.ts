@@ -9,6 +9,9 @@ import {
   deactivate,
   failureOf,
   getPayout,
+  good,
+  heldLookups,
+  badGateway as html,
   patient,
   type RigOptions,
   rig,
@@ -20,9 +23,6 @@ let reads = 0;
 /** A read that shares no request with another one. */
 const read = (upstream: Upstream, options = patient) =>
   getPayout(upstream, options, `payout-${reads++}`);
-
-const html = answer(502, "<html>Bad Gateway</html>");
-const good = json(200, '{"id":"p","currency":"UAH"}');
 
 /** A rig whose test may change `service.script`, the answer. */
 async function breakerRig(
@@ -99,32 +99,21 @@ test("Error objects, Too Many Requests and a 403 do not open the breaker", async
 });
 
 test("connections that are not made open the breaker for payments, and an answer of any kind closes it", async (t) => {
-  const lookups: (() => void)[] = [];
-  let onLookup = () => {};
-  const { upstream, taken, states } = rig(t, "http://upstream.test", {
-    tls: {
-      lookup: (_name, _options, found) => {
-        lookups.push(() => found(Object.assign(new Error("gone"), { code: "ENOTFOUND" }), []));
-        onLookup();
-      },
-    },
-  });
-  const lookedUp = async (count: number) => {
-    while (lookups.length < count) await new Promise<void>((resolve) => (onLookup = resolve));
-  };
+  const { tls, held, reached } = heldLookups();
+  const { upstream, taken, states } = rig(t, "http://upstream.test", { tls });
   for (let n = 1; n <= 5; n++) {
     const failed = failureOf(createPayment(upstream));
-    await lookedUp(n);
-    lookups.at(-1)?.();
+    await reached(n);
+    held.at(-1)?.(false);
     const error = await failed;
     assert.deepEqual([error.code, error.details.outcomeUnknown], ["UNAVAILABLE", undefined]);
   }
   assert.deepEqual(states, ["money open"]);
   const probe = failureOf(createPayment(upstream));
-  await lookedUp(6);
+  await reached(6);
   assert.match((await failureOf(createPayment(upstream))).message, /keeps failing/);
   assert.equal(taken.length, 6);
-  lookups.at(-1)?.();
+  held.at(-1)?.(false);
   await probe;
 
   const port = await freePort();

@@ -2,12 +2,19 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { create } from "@bufbuild/protobuf";
-import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
-import { createPayment, failureOf, getPayout, moneyCalls, patient, rig, serverRig } from "./rig.ts";
-import { json, scriptedServer, type WireRequest } from "./scripted-server.ts";
+import { valuesOf } from "../values-of.ts";
+import {
+  createPayment,
+  failureOf,
+  getOperation,
+  getPayout,
+  moneyCalls,
+  patient,
+  serverRig,
+} from "./rig.ts";
+import { json, type WireRequest } from "./scripted-server.ts";
 
 const idIn = ({ body }: WireRequest): string => JSON.parse(body).external_id;
 
@@ -21,20 +28,17 @@ test("an answer with another external_id is discarded, and connections are not r
   let nowMs = 0;
   const mixUps: string[] = [];
   const faults: (string | undefined)[] = [];
-  const server = await scriptedServer((request) => {
+  const report = reportTo({
+    mixUp: ({ endpoint }) => void mixUps.push(endpoint),
+    upstreamCall: ({ fault }) => void faults.push(fault),
+  });
+  t.mock.method(performance, "now", () => nowMs);
+  const answering = (request: WireRequest) => {
     // As from a proxy that repeats an answer that it believes lost.
     const repeated = server.requests.length === 3 ? paid("another") : "";
     request.socket.write(repeated + paid(idIn(request)));
-  });
-  t.after(() => server.close());
-  t.mock.method(performance, "now", () => nowMs);
-  const { upstream } = rig(t, server.url, {
-    report: reportTo({
-      mixUp: ({ endpoint }) => void mixUps.push(endpoint),
-      upstreamCall: ({ fault }) => void faults.push(fault),
-    }),
-  });
-  const connectionsOf = () => server.requests.map(({ connection }) => connection);
+  };
+  const { upstream, server } = await serverRig(t, answering, { report });
 
   const paidOne = async (id: string) => {
     await pay(upstream, id);
@@ -55,7 +59,7 @@ test("an answer with another external_id is discarded, and connections are not r
   for (const id of ["4", "5"]) await paidOne(id);
   nowMs = 600_000;
   for (const id of ["6", "7", "8"]) await paidOne(id);
-  assert.deepEqual(connectionsOf().slice(3), [2, 3, 4, 4, 4]);
+  assert.deepEqual(valuesOf(server.requests.slice(3), "connection"), [2, 3, 4, 4, 4]);
 });
 
 test("every call with an external_id discards an answer that names another", async (t) => {
@@ -68,13 +72,8 @@ test("every call with an external_id discards an answer that names another", asy
       assert.deepEqual([code, details.outcomeUnknown], ["UNKNOWN", { externalId: "mine" }]);
     }
     if (status !== 200) continue;
-    const operation = { externalId: "mine", operationId: "o" };
-    const reads = [
-      getPayout(upstream, patient, "mine"),
-      upstream.getOperation(create(GetOperationRequestSchema, operation), patient),
-    ];
-    for (const { code } of await Promise.all(reads.map(failureOf))) {
-      assert.equal(code, "UNAVAILABLE");
+    for (const read of [getPayout, getOperation]) {
+      assert.equal((await failureOf(read(upstream, patient, "mine"))).code, "UNAVAILABLE");
     }
   }
 });

@@ -1,24 +1,21 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
-import { UpdateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
-import { DeleteWalletItemRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { until } from "../until.ts";
 import {
   createPayment,
   deactivate,
+  deleteWalletItem,
   failureOf,
   getPayout,
-  patient,
+  badGateway as html,
+  doneOrder as payout,
   resendCallback,
   serverRig,
+  updateSubscription,
 } from "./rig.ts";
 import { answer, json } from "./scripted-server.ts";
-
-const payout = json(200, '{"external_id":"order-1","status":"done"}');
-const html = answer(502, "<html>Bad Gateway</html>");
 
 test("a read whose connection is lost twice is answered at the third attempt", async (t) => {
   const { upstream, server, taken, settled, calls } = await serverRig(t, ({ socket }) => {
@@ -45,17 +42,8 @@ test("a read is not sent again before the pause that the service asks for", asyn
 
 test("a write that fails is sent once", async (t) => {
   const { upstream, server } = await serverRig(t, ({ socket }) => socket.resetAndDestroy());
-  const writes = [
-    createPayment(upstream),
-    resendCallback(upstream),
-    upstream.deleteWalletItem(create(DeleteWalletItemRequestSchema, { optionId: "a" }), patient),
-    upstream.updateSubscription(
-      create(UpdateSubscriptionRequestSchema, { subscriptionId: "s" }),
-      patient,
-    ),
-    deactivate(upstream),
-  ];
-  await Promise.allSettled(writes);
+  const writes = [createPayment, resendCallback, deleteWalletItem, updateSubscription, deactivate];
+  await Promise.allSettled(writes.map((write) => write(upstream)));
   assert.equal(server.requests.length, writes.length);
 });
 
@@ -80,18 +68,23 @@ test("all attempts of a read together take no longer than UPSTREAM_TIMEOUT", asy
   assert.equal(server.requests.length, 2);
 });
 
-test("a read is retried at most twice", async (t) => {
-  const { upstream, server } = await serverRig(t, html, { random: () => 0 });
-  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
-  assert.equal(server.requests.length, 3);
-});
-
-test("a read is not retried if the pause would outlast UPSTREAM_TIMEOUT", async (t) => {
+for (const [what, script, random, requests] of [
+  ["is retried at most twice", html, 0, 3],
   // A pause of a hundred seconds.
-  const { upstream, server } = await serverRig(t, html, { random: () => 1_000 });
-  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
-  assert.equal(server.requests.length, 1);
-});
+  ["is not retried if the pause would outlast UPSTREAM_TIMEOUT", html, 1_000, 1],
+  [
+    "is not sent again if the service answers with an Error object",
+    json(500, '{"code":"internal_error"}'),
+    0,
+    1,
+  ],
+] as const) {
+  test(`a read ${what}`, async (t) => {
+    const { upstream, server } = await serverRig(t, script, { random: () => random });
+    assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+    assert.equal(server.requests.length, requests);
+  });
+}
 
 test("a caller that leaves during the pause ends it, and the read is not sent again", async (t) => {
   // A pause of five seconds.
@@ -127,12 +120,6 @@ test("a retry that gets no token ends with the previous failure", async (t) => {
   const error = await failureOf(getPayout(upstream));
   assert.equal(error.code, "UNAVAILABLE");
   assert.match(error.message, /HTTP status 502/);
-  assert.equal(server.requests.length, 1);
-});
-
-test("a read that the service answers with an Error object is not sent again", async (t) => {
-  const { upstream, server } = await serverRig(t, json(500, '{"code":"internal_error"}'));
-  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
   assert.equal(server.requests.length, 1);
 });
 

@@ -4,11 +4,10 @@ import { create, type Message } from "@bufbuild/protobuf";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentOperation } from "../../src/gen/payments/v1/payment_pb.ts";
-import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
-import { patient, rig, serverRig } from "./rig.ts";
-import { json, scriptedServer } from "./scripted-server.ts";
+import { valuesOf } from "../values-of.ts";
+import { getPayout, good, patient, serverRig } from "./rig.ts";
 
 const always = [
   "authorization: Basic bWVyY2hhbnQ6Z2VoZWltLdC60LvRjtGH",
@@ -195,32 +194,23 @@ const cases: Case[] = [
 
 for (const { name, method, request, line, headers = [], body = "", movesMoney } of cases) {
   test(name, async (t) => {
-    const answer = json(200, '{"id":"1","currency":"UAH"}');
-    const { upstream, server, taken } = await serverRig(t, answer);
+    const { upstream, server, taken } = await serverRig(t, good);
     const send = upstream[method] as (message: Message, options: SendOptions) => Promise<unknown>;
     await send(create(schemas.get(method)!, request), patient);
 
-    assert.equal(server.requests.length, 1);
-    const [sent] = server.requests;
-    assert.equal(sent?.line, line);
     const ofBody = ["content-type: application/json", `content-length: ${Buffer.byteLength(body)}`];
     const expected = [...always, ...headers, ...(body === "" ? [] : ofBody)];
-    assert.deepEqual([...(sent?.headers ?? [])].sort(), expected.sort());
-    assert.equal(sent?.body, body);
     assert.deepEqual(
-      taken.map((options) => options.priority),
-      [movesMoney ? "money" : "read"],
+      server.requests.map((sent) => [sent.line, sent.headers.toSorted(), sent.body]),
+      [[line, expected.sort(), body]],
     );
+    assert.deepEqual(valuesOf(taken, "priority"), [movesMoney ? "money" : "read"]);
   });
 }
 
 test("a path in the base URL is prefixed to the spec's paths", async (t) => {
-  const server = await scriptedServer(json(200, "{}"));
-  t.after(() => server.close());
-  const { upstream } = rig(t, `${server.url}/gate/way`);
-  await upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "p" }), patient);
-  assert.equal(
-    server.requests[0]?.line,
-    "GET /gate/way/api/payouts/v1/info?external_id=p HTTP/1.1",
-  );
+  const { upstream, server } = await serverRig(t, good, { at: (url) => `${url}/gate/way` });
+  await getPayout(upstream, patient, "p");
+  const line = "GET /gate/way/api/payouts/v1/info?external_id=p HTTP/1.1";
+  assert.equal(server.requests[0]?.line, line);
 });

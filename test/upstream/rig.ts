@@ -1,6 +1,9 @@
+import type { LookupFunction } from "node:net";
 import type { TestContext } from "node:test";
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
+import type { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
+import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
@@ -13,14 +16,23 @@ import {
   GetPayoutRequestSchema,
   RequestPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import {
+  DeactivateSubscriptionRequestSchema,
+  UpdateSubscriptionRequestSchema,
+} from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import {
+  DeleteWalletItemRequestSchema,
+  FindWalletItemsRequestSchema,
+} from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { type ConnectionsOptions, createConnections } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
 import type { SendOptions, Upstream, UpstreamOptions } from "../../src/upstream/upstream.ts";
-import { type Script, scriptedServer } from "./scripted-server.ts";
+import { closing } from "../of-suite.ts";
+import { until } from "../until.ts";
+import { answer, json, type Script, scriptedServer } from "./scripted-server.ts";
 
 /** How a permit was settled. */
 type Settled = ["observe" | "rejected", RateLimitHeaders];
@@ -86,12 +98,43 @@ export function rig(t: TestContext, url: string, given: RigOptions = {}) {
   return { upstream, taken, settled, calls, causes, faults, credentials, states };
 }
 
-/** A scripted server and a client of it. */
-export async function serverRig(t: TestContext, script: Script, options: RigOptions = {}) {
-  const server = await scriptedServer(script);
-  t.after(() => server.close());
-  return { ...rig(t, server.url, options), server };
+/** A scripted server and a client of it, which has its URL in this form. */
+export async function serverRig(
+  t: TestContext,
+  script: Script,
+  { at = (url: string) => url, ...options }: RigOptions & { at?: (url: string) => string } = {},
+) {
+  const server = closing(t, await scriptedServer(script));
+  return { ...rig(t, at(server.url), options), server };
 }
+
+/** Names of hosts are looked up only as the test says: as found, or not. */
+export function heldLookups() {
+  const held: ((isFound: boolean) => void)[] = [];
+  let isReleased = false;
+  const lookup: LookupFunction = (_name, _of, found) => {
+    const end = (isFound: boolean) =>
+      isFound
+        ? found(null, [{ address: "127.0.0.1", family: 4 }])
+        : found(Object.assign(new Error("gone"), { code: "ENOTFOUND" }), []);
+    if (isReleased) end(true);
+    else held.push(end);
+  };
+  return {
+    ...{ held, tls: { lookup } },
+    reached: (count: number) => until(() => held.length >= count),
+    /** Finds all, later ones too. */
+    release() {
+      isReleased = true;
+      for (const end of held) end(true);
+    },
+  };
+}
+
+/** An answer to a payment or a look-up, one about a payout, and one of a proxy. */
+export const good = json(200, '{"id":"p","currency":"UAH"}');
+export const doneOrder = json(200, '{"external_id":"order-1","status":"done"}');
+export const badGateway = answer(502, "<html>Bad Gateway</html>");
 
 /** A signal that never aborts. */
 export const patient = { signal: new AbortController().signal };
@@ -148,6 +191,27 @@ export const deactivate = sender((upstream, subscriptionId, options) =>
     options,
   ),
 );
+
+export const updateSubscription = sender((upstream, subscriptionId, options) =>
+  upstream.updateSubscription(create(UpdateSubscriptionRequestSchema, { subscriptionId }), options),
+);
+export const deleteWalletItem = sender((upstream, optionId, options) =>
+  upstream.deleteWalletItem(
+    create(DeleteWalletItemRequestSchema, { optionId, type: "card" }),
+    options,
+  ),
+);
+export const getOperation = sender((upstream, externalId, options) =>
+  upstream.getOperation(
+    create(GetOperationRequestSchema, { externalId, operationId: "o" }),
+    options,
+  ),
+);
+/** A look-up for a customer, by default for one with a token. */
+export const findItems = (
+  upstream: Upstream,
+  customer: MessageInitShape<typeof CustomerIdentitySchema> = { authToken: "customer-jwt" },
+) => upstream.findWalletItems(create(FindWalletItemsRequestSchema, { customer }), patient);
 
 /** The GatewayError that a call ends with. */
 export async function failureOf(call: Promise<unknown>): Promise<GatewayError> {

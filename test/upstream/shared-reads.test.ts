@@ -1,33 +1,25 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
-import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
-import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import type { Upstream } from "../../src/upstream/upstream.ts";
 import { valuesOf } from "../values-of.ts";
-import { createPayment, failureOf, getPayout, patient, serverRig } from "./rig.ts";
+import {
+  createPayment,
+  failureOf,
+  findItems,
+  getPayout,
+  patient,
+  doneOrder as payout,
+  serverRig,
+} from "./rig.ts";
 import { json } from "./scripted-server.ts";
-
-const findItems = (upstream: Upstream, customer: ["authToken" | "externalId", string]) =>
-  upstream.findWalletItems(
-    create(FindWalletItemsRequestSchema, {
-      customer: create(CustomerIdentitySchema, { [customer[0]]: customer[1] }),
-    }),
-    patient,
-  );
-
-const payout = json(200, '{"external_id":"order-1","status":"done"}');
 
 test("identical reads in flight share one request, one token and one answer", async (t) => {
   const { upstream, server, taken, calls } = await serverRig(t, () => {});
   const reads = Array.from({ length: 20 }, () => getPayout(upstream));
   (await server.request(0)).socket.write(payout);
   for (const { status } of await Promise.all(reads)) assert.equal(status, "done");
-  assert.equal(server.requests.length, 1);
-  assert.equal(taken.length, 1);
-  assert.equal(calls.length, 1);
+  assert.deepEqual([server.requests.length, taken.length, calls.length], [1, 1, 1]);
 });
 
 test("a read after the answer is a new request", async (t) => {
@@ -39,17 +31,11 @@ test("a read after the answer is a new request", async (t) => {
 
 test("reads that differ in arguments or in the customer are not shared", async (t) => {
   const { upstream, server } = await serverRig(t, json(200, "[]"));
-  await Promise.all([
-    findItems(upstream, ["authToken", "a"]),
-    findItems(upstream, ["authToken", "b"]),
-    findItems(upstream, ["externalId", "a"]),
-    findItems(upstream, ["externalId", "b"]),
-  ]);
+  const [a, b] = [{ authToken: "a" }, { authToken: "b" }];
+  const customers = [a, b, { externalId: "a" }, { externalId: "b" }];
+  await Promise.all(customers.map((customer) => findItems(upstream, customer)));
   assert.equal(server.requests.length, 4);
-  await Promise.all([
-    findItems(upstream, ["authToken", "a"]),
-    findItems(upstream, ["authToken", "a"]),
-  ]);
+  await Promise.all([a, a].map((customer) => findItems(upstream, customer)));
   assert.equal(server.requests.length, 5);
 });
 

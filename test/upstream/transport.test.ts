@@ -2,16 +2,18 @@ import assert from "node:assert/strict";
 import { getEventListeners, once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
-import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { listen } from "../listen.ts";
+import { closing } from "../of-suite.ts";
 import { freePort } from "../redis/server.ts";
 import { valuesOf } from "../values-of.ts";
 import {
   createPayment,
   failureOf,
+  getOperation,
   getPayout,
+  good,
+  heldLookups,
   hostedPayment,
   moneyCalls,
   patient,
@@ -28,7 +30,7 @@ function counting(signal = patient.signal) {
 }
 
 test("a connection is reused for later calls", async (t) => {
-  const { upstream, server } = await serverRig(t, json(200, '{"id":"x","currency":"UAH"}'));
+  const { upstream, server } = await serverRig(t, good);
   for (let i = 0; i < 5; i++) {
     await createPayment(upstream);
     await getPayout(upstream);
@@ -41,8 +43,7 @@ test("a connection is reused for later calls", async (t) => {
 test("concurrent calls do not wait for each other's answers", async (t) => {
   const { upstream, server } = await serverRig(t, () => {
     if (server.requests.length < 3) return;
-    for (const { socket } of server.requests)
-      socket.write(json(200, '{"id":"x","currency":"UAH"}'));
+    for (const { socket } of server.requests) socket.write(good);
   });
   await Promise.all([1, 2, 3].map(() => createPayment(upstream)));
   assert.equal(server.connections, 3);
@@ -111,28 +112,13 @@ test("a connection that is not made within the time-out is UNAVAILABLE", async (
 });
 
 test("a money call whose caller gives up before the connection is made is never written", async (t) => {
-  const server = await scriptedServer(json(200, '{"id":"x","currency":"UAH"}'));
-  t.after(() => server.close());
-  const connects: Array<() => void> = [];
-  let onLookup = () => {};
-  let released = false;
-  const lookups = async (count: number) => {
-    while (connects.length < count) await new Promise<void>((resolve) => (onLookup = resolve));
-  };
-  const { upstream, settled } = rig(t, server.url.replace("127.0.0.1", "upstream.test"), {
-    tls: {
-      lookup: (_name, _options, found) => {
-        const connect = () => found(null, [{ address: "127.0.0.1", family: 4 }]);
-        if (released) return connect();
-        connects.push(connect);
-        onLookup();
-      },
-    },
-  });
+  const { tls, held, reached, release } = heldLookups();
+  const at = (url: string) => url.replace("127.0.0.1", "upstream.test");
+  const { upstream, server, settled } = await serverRig(t, good, { tls, at });
   const caller = new AbortController();
   const options = counting(caller.signal);
   const abandoned = failureOf(createPayment(upstream, options));
-  await lookups(1);
+  await reached(1);
   caller.abort();
   assert.equal((await abandoned).code, "CANCELLED");
 
@@ -141,11 +127,10 @@ test("a money call whose caller gives up before the connection is made is never 
   assert.equal((await late).code, "DEADLINE_EXCEEDED");
   assert.deepEqual(settled, []);
 
-  const begun = connects.length;
+  const begun = held.length;
   const last = getPayout(upstream);
-  await lookups(begun + 1);
-  released = true;
-  for (const connect of connects) connect();
+  await reached(begun + 1);
+  release();
   await last;
   // By now every connection is made, and has had its turn to write or serves one of these calls.
   await Promise.all([1, 2, 3].map(() => createPayment(upstream)));
@@ -159,10 +144,7 @@ test("a money call whose caller gives up before the connection is made is never 
 });
 
 test("a call whose deadline has passed is not sent", async (t) => {
-  const { upstream, server, settled } = await serverRig(
-    t,
-    json(200, '{"id":"x","currency":"UAH"}'),
-  );
+  const { upstream, server, settled } = await serverRig(t, good);
   await createPayment(upstream);
   for (const call of [createPayment, getPayout]) {
     const error = await failureOf(call(upstream, { signal: AbortSignal.abort(deadlinePassed) }));
@@ -349,8 +331,7 @@ test("an onSent that throws keeps the request from being sent", async (t) => {
 });
 
 test("redirects are not followed", async (t) => {
-  const target = await scriptedServer(json(200, '{"id":"x","currency":"UAH"}'));
-  t.after(() => target.close());
+  const target = closing(t, await scriptedServer(good));
   const { upstream, causes } = await serverRig(t, answer(307, "", `Location: ${target.url}/`));
   assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
   assert.deepEqual(causes, ["HTTP 307, and the answer was not understood"]);
@@ -377,8 +358,7 @@ test("calls leave no listener on the caller's signal", async (t) => {
     during += listeners();
     socket.write(json(200, '{"id":"p"}'));
   });
-  const asked = create(GetOperationRequestSchema, { externalId: "e", operationId: "o" });
-  await upstream.getOperation(asked, { signal });
+  await getOperation(upstream, { signal });
   assert.ok(during > 0, "control: a read listens while it waits");
   assert.equal(listeners(), 0);
 
