@@ -90,6 +90,19 @@ export function createFeed(): Feed {
   };
 }
 
+/** A core whose stream opens at `from`, has these events, and ends, with the error if there is one. */
+export const streaming = (
+  from: string | undefined,
+  events: readonly Event[],
+  error?: Error,
+): Partial<Core> => ({
+  async *watchPayment(_, { onOpen }) {
+    onOpen?.(from);
+    yield* events;
+    if (error) throw error;
+  },
+});
+
 /** A core whose stream is refused before it opens. */
 export function refusing(code: ErrorCode, details: GatewayErrorDetails = {}): Partial<Core> {
   return {

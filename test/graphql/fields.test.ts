@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create, type DescMessage, fromJson, toJson } from "@bufbuild/protobuf";
-import type { Core } from "../../src/core/core.ts";
+import { type DescMessage, fromJson, toJson } from "@bufbuild/protobuf";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
-import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { answeredPayment } from "../core/answers.ts";
+import type { FakeMethods } from "../fake-core.ts";
 import { BODIES, fixture } from "../wire/fixtures.ts";
 import { serve } from "./serve.ts";
 
@@ -50,10 +48,9 @@ const selectionOf = (shown: Json): string =>
     .join(" ");
 
 const sent = <D extends DescMessage>(desc: D, name: string) => fromJson(desc, messageOf(name));
-const core: Partial<Core> = {
-  getPayment: async () =>
-    create(GetPaymentResponseSchema, { payment: sent(PaymentSchema, "payment") }),
-  getPayout: async () => create(GetPayoutResponseSchema, { payout: sent(PayoutSchema, "payout") }),
+const core: FakeMethods = {
+  getPayment: async () => ({ payment: sent(PaymentSchema, "payment") }),
+  getPayout: async () => ({ payout: sent(PayoutSchema, "payout") }),
   getOperation: async () => sent(OperationSchema, "operation"),
   findWalletItems: async () => [sent(WalletItemSchema, "wallet-item-find")],
   getConfirmationStatus: async () => sent(WalletItemSchema, "wallet-item-confirmation"),

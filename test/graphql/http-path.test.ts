@@ -1,23 +1,16 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { create } from "@bufbuild/protobuf";
 import type { Call, Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
-import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
-import {
-  type CreatePaymentRequest,
-  type GetPaymentRequest,
-  GetPaymentResponseSchema,
-  type WatchPaymentRequest,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { mappings } from "../../src/graphql/errors.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment, errorOf } from "../core/answers.ts";
+import { emptyPage, type FakeMethods } from "../fake-core.ts";
 import { type Outcomes, recorded } from "../recorded.ts";
 import { paymentEvent } from "./feed.ts";
 import { moneyOnly, startTraced } from "./recorded-answers.ts";
@@ -61,27 +54,24 @@ async function* watchPayment(
   throw new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c-2" });
 }
 
-const methods: Partial<Core> = {
+const methods: FakeMethods = {
   watchPayment: watchPayment as Core["watchPayment"],
   async *streamEvents(_, { onOpen }) {
     onOpen?.("c-0");
     yield paymentEvent("c-1", PaymentStatus.PENDING);
   },
-  getPayment: async ({ externalId }: GetPaymentRequest) => {
+  getPayment: async ({ externalId }) => {
     failOrNot(externalId);
     const details = { amount: "10.10", description: "é€𝄞", operationId: "o" };
-    return create(GetPaymentResponseSchema, {
-      cursor: "c1",
-      payment: { externalId, details },
-    });
+    return { cursor: "c1", payment: { externalId, details } };
   },
   getOperation: async ({ externalId }) => {
     failOrNot(externalId);
-    return create(OperationSchema, { id: "o" });
+    return { id: "o" };
   },
-  listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
-  findWalletItems: async () => [create(WalletItemSchema, { name: "w" })],
-  createPayment: async ({ externalId, amount }: CreatePaymentRequest) => {
+  listEvents: emptyPage,
+  findWalletItems: async () => [{ name: "w" }],
+  createPayment: async ({ externalId, amount }) => {
     failOrNot(externalId);
     return answeredPayment({ externalId, details: { amount } });
   },

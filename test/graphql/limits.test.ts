@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { getIntrospectionQuery } from "graphql";
 import { GatewayError } from "../../src/errors.ts";
-import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { emptyPage } from "../fake-core.ts";
 import { type Served, serve } from "./serve.ts";
 import { firstResult, socketClient } from "./socket.ts";
 
 const nested = (depth: number) => `${"{ ... ".repeat(depth)} x ${"}".repeat(depth)}`;
-const manyAliases = Array.from({ length: 10_000 }, (_, n) => `a${n}: __typename`).join(" ");
 /** Nested as deep as is needed: an item's confirmation is an item. */
 const confirmations = (depth: number, within: string) =>
   `${"confirmation { ".repeat(depth)} ${within} ${"}".repeat(depth)}`;
@@ -23,9 +21,7 @@ const manyEvents = `query ($n: Int) {
 const tooComplex = "OPERATION_TOO_COMPLEX";
 const refused: [what: string, query: string, code?: string, variables?: Record<string, unknown>][] =
   [
-    ["10,000 aliases", `{ ${manyAliases} }`],
-    ["51 aliases", `{ ${manyAliases.split(" ").slice(0, 102).join(" ")} }`],
-    ["a query of almost 1 MB", `{ rateLimit { limit } } #${"x".repeat(1_000_000)}`],
+    ["51 aliases", `{ ${Array.from({ length: 51 }, (_, n) => `a${n}: __typename`).join(" ")} }`],
     ["a text of 70,000 characters", `{ payment(externalId: "${"x".repeat(70_000)}") { id } }`],
     ["10,000 empty braces", nested(10_000)],
     ["an item's confirmations, ten deep", `{ walletItems { ${confirmations(10, "name")} } }`],
@@ -48,16 +44,10 @@ const refused: [what: string, query: string, code?: string, variables?: Record<s
       `query ($n: Int = 100) { payment(externalId: "e") { events(first: $n) { ${wholeEvents} } } }`,
     ],
     [
-      "a fragment cycle",
-      `{ payment(externalId: "e") { ...A } } fragment A on Payment { ...B } fragment B on Payment { ...A }`,
-      "GRAPHQL_VALIDATION_FAILED",
-    ],
-    [
       "an alias that would set a prototype",
       `{ rateLimit { __proto__: limit } }`,
       "GRAPHQL_VALIDATION_FAILED",
     ],
-    ["introspection of a type", `{ __type(name: "Payment") { name } }`, "INTROSPECTION_DISABLED"],
   ];
 
 for (const [what, query, code = tooComplex, variables] of refused) {
@@ -114,10 +104,10 @@ test("names are suggested and introspection is answered only where it is on", as
 test("the queries that frontends send are within the limits", async (t) => {
   const payment = { externalId: "e", details: { operationId: "o" } };
   const gateway = await serve(t, {
-    getPayment: async () => create(GetPaymentResponseSchema, { payment }),
-    listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    getPayment: async () => ({ payment }),
+    listEvents: emptyPage,
     findWalletItems: async () => [],
-    getOperation: async () => ({ $typeName: "payments.v1.Operation" }) as never,
+    getOperation: async () => ({}),
   });
   const asked = [
     `{ payment(externalId: "e") { id operationInfo { id } events(first: 50) { cursor ${wholeEvents} } } }`,

@@ -2,18 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toJson } from "@bufbuild/protobuf";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { CreateWatchTokenResponseSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import {
-  CreatePaymentRequestSchema,
-  ResendCallbackResponseSchema,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
-import {
-  DeactivateSubscriptionResponseSchema,
-  UpdateSubscriptionResponseSchema,
-} from "../../src/gen/payments/v1/subscription_service_pb.ts";
-import { DeletedWalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { serve } from "./serve.ts";
 
@@ -21,17 +11,11 @@ test("each mutation answers with its result; a message that is missing is empty"
   const action = { type: "3ds", value: "https://3ds.example/1" };
   const gateway = await serve(t, {
     createPayment: async () => answeredPayment({ externalId: "e", action }),
-    resendCallback: async () => create(ResendCallbackResponseSchema),
-    deleteWalletItem: async () =>
-      create(DeletedWalletItemSchema, { deleted: true, optionId: "o", type: "card" }),
-    updateSubscription: async () => create(UpdateSubscriptionResponseSchema),
-    deactivateSubscription: async () =>
-      create(DeactivateSubscriptionResponseSchema, { message: "off" }),
-    createWatchToken: async () =>
-      create(CreateWatchTokenResponseSchema, {
-        token: "jwt",
-        expiresAt: { seconds: 1795255200n, nanos: 0 },
-      }),
+    resendCallback: async () => ({}),
+    deleteWalletItem: async () => ({ deleted: true, optionId: "o", type: "card" }),
+    updateSubscription: async () => ({}),
+    deactivateSubscription: async () => ({ message: "off" }),
+    createWatchToken: async () => ({ token: "jwt", expiresAt: { seconds: 1795255200n } }),
   });
   const answer = await gateway.run(`mutation {
     createPayment(input: {amount: 10.10, currency: "EUR", mode: HOSTED, externalId: "e",
@@ -79,7 +63,7 @@ test("a payment without external_id takes the one of the call, and its state and
     }),
     getOperation: async ({ externalId }) => {
       asked.push(externalId);
-      return create(OperationSchema, { id: "op" });
+      return { id: "op" };
     },
   });
   const { data, errors } = await gateway.run(`mutation { confirmPayment(input: {externalId: "e"}) {

@@ -1,26 +1,19 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { reportTo } from "../../src/report.ts";
+import { emptyPage, type FakeMethods } from "../fake-core.ts";
 import { until } from "../until.ts";
 import { createFeed, refusing } from "./feed.ts";
 import { serve } from "./serve.ts";
 import { socketClient } from "./socket.ts";
 
 /* `http-path.test.ts` has what is recorded of each request there, failed and invalid ones too. */
-interface Ended {
-  readonly type: string;
-  readonly field: string;
-  readonly transport: string;
-  readonly code: string;
-}
-
 /** The GraphQL edge with an observer that records each operation that ended. */
-async function observed(t: TestContext, methods: Partial<Core> = {}) {
-  const ended: Ended[] = [];
+async function observed(t: TestContext, methods: FakeMethods = {}) {
+  const ended: object[] = [];
   const gateway = await serve(t, methods, {
     report: reportTo({
       graphqlEnded({ durationMs, traceparent, ...told }) {
@@ -34,7 +27,6 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
     gateway,
     /** Resolves with the n-th operation that ended, counted from 0. */
     ended: (nth: number) => until(() => ended[nth]),
-    count: () => ended.length,
   };
 }
 
@@ -43,7 +35,7 @@ const confirm = 'mutation { confirmPayment(input: {externalId: "e"}) { __typenam
 
 test("each operation is recorded with its root field and the code of its error or its result", async (t) => {
   const { gateway, ended } = await observed(t, {
-    listPayments: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    listPayments: emptyPage,
     async getOperation({ externalId }) {
       const upstream = externalId === "upstream" ? create(UpstreamErrorSchema) : undefined;
       throw new GatewayError("FAILED_PRECONDITION", "declined", upstream && { upstream });

@@ -1,30 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { createClient } from "graphql-sse";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
-import {
-  type PaymentOperation,
-  type PaymentSchema,
-  PaymentStatus,
-} from "../../src/gen/payments/v1/payment_pb.ts";
-import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { type PaymentOperation, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { GetConfirmationStatusRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { emptyPage } from "../fake-core.ts";
 import { until } from "../until.ts";
 import { valuesOf } from "../values-of.ts";
 import { createFeed, type Feed, paymentEvent } from "./feed.ts";
 import { serve } from "./serve.ts";
 
-const notFound = () => Promise.reject(new GatewayError("NOT_FOUND", "no such thing"));
-
 test("an integer is a number up to 2^53, and beyond that a string", async (t) => {
   let fcId = 42n;
   const gateway = await serve(t, {
-    getPayout: async () => create(GetPayoutResponseSchema, { payout: { fcId } }),
+    getPayout: async () => ({ payout: { fcId } }),
   });
   const query = `{ payout(externalId: "x") { fcId } }`;
   assert.deepEqual(await gateway.run(query), { data: { payout: { fcId: 42 } } });
@@ -34,21 +25,16 @@ test("an integer is a number up to 2^53, and beyond that a string", async (t) =>
 
 test("a payout is not null if all that is known of it is a call without an answer", async (t) => {
   const told = { outcomeUnknown: true, needsOperator: true };
-  const gateway = await serve(t, {
-    getPayout: async () => create(GetPayoutResponseSchema, told),
-  });
-  assert.deepEqual(
-    await gateway.run(
-      `{ payout(externalId: "payout-1") { externalId status outcomeUnknown needsOperator } }`,
-    ),
-    { data: { payout: { externalId: "payout-1", status: null, ...told } } },
-  );
+  const gateway = await serve(t, { getPayout: async () => told });
+  const query = '{ payout(externalId: "p") { externalId status outcomeUnknown needsOperator } }';
+  const payout = { externalId: "p", status: null, ...told };
+  assert.deepEqual(await gateway.run(query), { data: { payout } });
 });
 
 test("the confirmation of a wallet item is read for the same customer", async (t) => {
   const gateway = await serve(t, {
-    findWalletItems: async () => [create(WalletItemSchema, { optionId: "o-1" })],
-    getConfirmationStatus: async () => create(WalletItemSchema, { status: "confirmed" }),
+    findWalletItems: async () => [{ optionId: "o-1" }],
+    getConfirmationStatus: async () => ({ status: "confirmed" }),
   });
   const answer = await gateway.run(
     `{ walletItems(customer: {externalId: "c-1"}) { optionId confirmation { status } } }`,
@@ -67,7 +53,7 @@ test("the confirmation of a wallet item is read for the same customer", async (t
 
 test("a wallet call without a customer leaves the customer to the caller's token", async (t) => {
   const gateway = await serve(t, {
-    getConfirmationStatus: async () => create(WalletItemSchema, { status: "new" }),
+    getConfirmationStatus: async () => ({ status: "new" }),
     findWalletItems: async () => [],
   });
   assert.deepEqual(
@@ -82,13 +68,12 @@ test("a wallet call without a customer leaves the customer to the caller's token
   ]);
 });
 
-const known = (payment: MessageInitShape<typeof PaymentSchema>) =>
-  create(GetPaymentResponseSchema, { payment });
-
 test("a payment links to its operation and to its events", async (t) => {
   const gateway = await serve(t, {
-    getPayment: async () => known({ externalId: "order-1", details: { operationId: "op-1" } }),
-    getOperation: async () => create(OperationSchema, { id: "op-1" }),
+    getPayment: async ({ externalId }) => ({
+      payment: { externalId, details: { operationId: "op-1" } },
+    }),
+    getOperation: async () => ({ id: "op-1" }),
     listEvents: async () => ({
       edges: [2, 1].map((n) => ({
         cursor: "",
@@ -126,8 +111,8 @@ test("an eventsConnection asks for a page of its kind's events, and says where t
     node: paymentEvent(`c-${n}`, PaymentStatus.SUCCESS),
   }));
   const gateway = await serve(t, {
-    getPayment: async () => known({ externalId: "e" }),
-    getPayout: async () => create(GetPayoutResponseSchema, { payout: { externalId: "e" } }),
+    getPayment: async () => ({ payment: { externalId: "e" } }),
+    getPayout: async () => ({ payout: { externalId: "e" } }),
     listEvents: async ({ newestFirst: more }) => ({
       ...{ edges, hasNextPage: more, hasPreviousPage: true },
       endCursor: more ? "p-0" : undefined,
@@ -156,46 +141,32 @@ test("an eventsConnection asks for a page of its kind's events, and says where t
 
 test("links of a payment without an operation, or to a missing one, are null or empty", async (t) => {
   const gateway = await serve(t, {
-    getPayment: async ({ externalId }) =>
-      known(externalId === "bare" ? {} : { externalId, details: { operationId: "op" } }),
-    getOperation: notFound,
-    listEvents: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+    getPayment: async ({ externalId }) => ({
+      payment: externalId === "bare" ? {} : { externalId, details: { operationId: "op" } },
+    }),
+    getOperation: () => Promise.reject(new GatewayError("NOT_FOUND", "no such thing")),
+    listEvents: emptyPage,
   });
-  assert.deepEqual(
-    await gateway.run(`{
-      bare: payment(externalId: "bare") { externalId operationInfo { id } events { cursor } }
-      card: payment(externalId: "card") { operationInfo { id } }
-    }`),
-    {
-      data: {
-        bare: { externalId: "bare", operationInfo: null, events: [] },
-        card: { operationInfo: null },
-      },
-    },
-  );
+  const { data } = await gateway.run(`{
+    bare: payment(externalId: "bare") { externalId operationInfo { id } events { cursor } }
+    card: payment(externalId: "card") { operationInfo { id } }
+  }`);
+  const bare = { externalId: "bare", operationInfo: null, events: [] };
+  assert.deepEqual(data, { bare, card: { operationInfo: null } });
 });
 
 test("absent fields, unspecified and unknown enum values are null", async (t) => {
   const operation = 99 as PaymentOperation;
   const gateway = await serve(t, {
-    getPayment: async () => known({ details: { status: 0 }, operation, paymentMethod: {} }),
+    getPayment: async () => ({ payment: { details: { status: 0 }, operation, paymentMethod: {} } }),
   });
-  const answer = await gateway.run(
-    `{ payment(externalId: "x") {
-      id action { type } isSuccess operation details { status createdAt } paymentMethod { type }
-    } }`,
-  );
-  assert.deepEqual(answer, {
-    data: {
-      payment: {
-        id: null,
-        action: null,
-        isSuccess: null,
-        operation: null,
-        details: { status: null, createdAt: null },
-        paymentMethod: { type: null },
-      },
-    },
+  const { data } = await gateway.run(`{ payment(externalId: "x") {
+    id action { type } isSuccess operation details { status createdAt } paymentMethod { type }
+  } }`);
+  assert.deepEqual(data.payment, {
+    ...{ id: null, action: null, isSuccess: null, operation: null },
+    details: { status: null, createdAt: null },
+    paymentMethod: { type: null },
   });
 });
 
@@ -208,7 +179,9 @@ const words = {
 test("a payment that failed has words for the customer in their language, no other has", async (t) => {
   let status: PaymentStatus = PaymentStatus.FAILURE;
   const gateway = await serve(t, {
-    getPayment: async () => known({ details: { status, statusCode: "insufficient_funds" } }),
+    getPayment: async () => ({
+      payment: { details: { status, statusCode: "insufficient_funds" } },
+    }),
   });
   const query = `{ payment(externalId: "order-1") { details { userMessage } } }`;
   const told = async (headers = {}) => (await gateway.run(query, {}, headers)).data.payment.details;

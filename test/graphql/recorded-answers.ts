@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { Core } from "../../src/core/core.ts";
 import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { type Admission, freeSlot } from "../../src/net/admission.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
+import type { FakeMethods } from "../fake-core.ts";
 import { identifying, type Outcomes } from "../recorded.ts";
 import { until } from "../until.ts";
 import { type Served, serve, somebody } from "./serve.ts";
@@ -26,7 +26,7 @@ export const moneyOnly: Admission = {
 /** A server, and what has come of the requests to it besides their answers. */
 export async function startTraced(
   t: TestContext,
-  methods: Partial<Core>,
+  methods: FakeMethods,
   options: Partial<EdgeOptions>,
 ): Promise<Served & { trace(): Promise<Outcomes> }> {
   const ended: Observations["graphqlEnded"][] = [];

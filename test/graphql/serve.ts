@@ -2,13 +2,12 @@ import { createServer, type Server } from "node:http";
 import type { TestContext } from "node:test";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
-import type { Core } from "../../src/core/core.ts";
 import type { EdgeOptions } from "../../src/graphql/edge.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
 import type { DrainTimes } from "../../src/graphql/transport/websocket.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { fakeCore, type Seen } from "../fake-core.ts";
+import { type FakeMethods, fakeCore, type Seen } from "../fake-core.ts";
 import { listen } from "../listen.ts";
 
 export const somebody: Caller = { name: "test", account: "default", scopes: new Set(scopes) };
@@ -24,10 +23,18 @@ export interface Served {
   /** The log, as it was written. */
   readonly logged: () => string;
   post(body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
+  /** The whole answer to a GET of this address, or of an operation in it. */
+  get(of: string | Record<string, string>, init?: RequestInit): Promise<Whole>;
   /** Runs an operation by POST and reads its JSON. */
   run(query: string, variables?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** Closes all WebSockets; by default at once, even with operations in progress. */
   closeWebSockets(times?: DrainTimes): Promise<void>;
+}
+
+interface Whole {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
@@ -36,7 +43,7 @@ export type Answer = any;
 /** The GraphQL edge over a fake core, on a listener of its own that is closed after the test. */
 export async function serve(
   t: TestContext,
-  methods: Partial<Core> = {},
+  methods: FakeMethods = {},
   options: Partial<EdgeOptions> = {},
 ): Promise<Served> {
   const seen: Seen[] = [];
@@ -82,6 +89,11 @@ export async function serve(
     seen: () => seen,
     logged: () => logged,
     post,
+    async get(of, init) {
+      const address = typeof of === "string" ? of : `${url}?${new URLSearchParams(of)}`;
+      const response = await fetch(address, init);
+      return { status: response.status, headers: response.headers, text: await response.text() };
+    },
     run: async (query, variables, headers) =>
       (await post({ query, variables }, headers)).json() as Promise<Answer>,
     closeWebSockets,

@@ -95,16 +95,6 @@ for (const [name, connect] of Object.entries(transports)) {
     });
   }
 
-  test(`${name} releases the core's stream when the client leaves`, async (t) => {
-    const feed = createFeed();
-    const events = (await start(t, feed))(watchPayment);
-    feed.push(paymentEvent("c-1", PENDING));
-    await events.next();
-    await events.return?.();
-    await feed.released;
-    assert.equal((await feed.opened).call.signal.aborted, true);
-  });
-
   test(`${name} delivers events of both kinds as they were told, under their externalId`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(

@@ -2,14 +2,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import type { Call } from "../../../src/core/core.ts";
 import { GatewayError } from "../../../src/errors.ts";
-import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { EdgeOptions } from "../../../src/graphql/edge.ts";
 import { collect } from "../../collect.ts";
 import { until } from "../../until.ts";
-import { createFeed, paymentEvent, refusing } from "../feed.ts";
+import { createFeed, paymentEvent, refusing, streaming } from "../feed.ts";
 import { subscribeInParts } from "../parts.ts";
 import { type Served, serve } from "../serve.ts";
 
@@ -24,15 +22,10 @@ function bufferBytes(): number {
 }
 
 /** The response that an EventSource would receive. */
-async function get({ url }: Served, headers: Record<string, string> = {}, document = query) {
-  const response = await fetch(`${url}?${new URLSearchParams({ query: document })}`, {
-    headers: { ...eventStream, ...headers },
-  });
-  return { status: response.status, headers: response.headers, text: await response.text() };
-}
+const get = (gateway: Served) => gateway.get({ query }, { headers: eventStream });
 
 test("each client receives a random time to reconnect", async (t) => {
-  const gateway = await serve(t, { watchPayment: finished });
+  const gateway = await serve(t, streaming(undefined, [paymentEvent("c-1", SUCCESS)]));
   const answers = await Promise.all(Array.from({ length: 20 }, () => get(gateway)));
   const times = answers.map(({ text }) => Number(/^retry: (\d+)$/m.exec(text)?.[1]));
   assert.ok(
@@ -41,11 +34,6 @@ test("each client receives a random time to reconnect", async (t) => {
   );
   assert.ok(new Set(times).size > 10, times.join());
 });
-
-async function* finished(_: unknown, { onOpen }: Call): AsyncGenerator<Event> {
-  onOpen?.(undefined);
-  yield paymentEvent("c-1", SUCCESS);
-}
 
 test("an EventSource whose watch cannot begin is told when to come back, a crowded one later", async (t) => {
   for (const [details, least] of [
@@ -98,13 +86,8 @@ test("an EventSource reconnects after an early end, unless the error is final", 
     ["RESOURCE_EXHAUSTED", false],
     ["UNAUTHENTICATED", true],
   ] as const) {
-    const gateway = await serve(t, {
-      async *watchPayment(_, { onOpen }) {
-        onOpen?.("c-0");
-        yield paymentEvent("c-1", PENDING);
-        throw new GatewayError(code, "the end", { resumeCursor: "c-5" });
-      },
-    });
+    const error = new GatewayError(code, "the end", { resumeCursor: "c-5" });
+    const gateway = await serve(t, streaming("c-0", [paymentEvent("c-1", PENDING)], error));
     const { status, text } = await get(gateway);
     assert.equal(status, 200);
     assert.match(text, /^retry: \d+\nid: c-5\nevent: next\ndata: .*"resumeCursor":"c-5"/m);
@@ -116,26 +99,14 @@ test("an EventSource reconnects after an early end, unless the error is final", 
 
 test("an EventSource that received no event gets no id, and so resumes from its address", async (t) => {
   // The cursor in the address may belong to an event that ended another stream.
-  const gateway = await serve(t, {
-    // biome-ignore lint/correctness/useYield: it fails first
-    async *watchPayment({ afterCursor = "" }, { onOpen }) {
-      onOpen?.(undefined);
-      throw new GatewayError("UNAVAILABLE", "the end", { resumeCursor: afterCursor });
-    },
-  });
+  const error = new GatewayError("UNAVAILABLE", "the end", { resumeCursor: "argument" });
+  const gateway = await serve(t, streaming(undefined, [], error));
   assert.doesNotMatch((await get(gateway)).text, /^id:/m);
 });
 
 test("text that is not a cursor adds no line to the stream", async (t) => {
-  const resumeCursor = "x\nevent: evil";
-  const gateway = await serve(t, {
-    // biome-ignore lint/correctness/useYield: it fails first
-    async *watchPayment(_, { onOpen }) {
-      onOpen?.("c-0");
-      throw new GatewayError("UNAVAILABLE", "refused", { resumeCursor });
-    },
-  });
-  const { text } = await get(gateway);
+  const error = new GatewayError("UNAVAILABLE", "refused", { resumeCursor: "x\nevent: evil" });
+  const { text } = await get(await serve(t, streaming("c-0", [], error)));
   assert.match(text, /^id: c-0$/m);
   assert.doesNotMatch(text, /^(id: x|event: evil)/m);
 });
@@ -179,5 +150,6 @@ for (const [format, beat, type, open] of silent) {
     assert.match(text, type === "text/event-stream" ? /^retry: \d+\n\n:/ : /^--graphql\r\n/);
     leave.abort();
     await feed.released;
+    assert.equal((await feed.opened).call.signal.aborted, true);
   });
 }

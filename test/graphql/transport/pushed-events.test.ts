@@ -184,7 +184,7 @@ test("no event is pushed before the beginning of a stream", async (t) => {
       yield payment("c-1");
     },
   });
-  const text = await (await fetch(`${gateway.watchUrl}/payments/order-1`)).text();
+  const { text } = await gateway.get(`${gateway.watchUrl}/payments/order-1`);
   assert.equal(early, false);
   assert.match(text, /^retry: \d+\nid: c-0\n\nid: c-1\ndata: /);
 });

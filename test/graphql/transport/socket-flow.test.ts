@@ -3,16 +3,12 @@ import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import type net from "node:net";
 import { type TestContext, test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import WebSocket from "ws";
 import { GatewayError } from "../../../src/errors.ts";
-import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { limits } from "../../../src/graphql/limits.ts";
-import { createAdmission } from "../../../src/net/admission.ts";
-import { Intake } from "../../../src/net/intake.ts";
-import { createMemoryBudget } from "../../../src/net/memory-budget.ts";
 import { recordCuts } from "../../hardening/cuts.ts";
+import { openIntake } from "../../net/open-intake.ts";
 import { valuesOf } from "../../values-of.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
@@ -100,13 +96,12 @@ async function askAndStall(t: TestContext, gateway: Served) {
  * The responses of one socket, 100 of 256 KiB, far exceed the system's buffers; those of two
  * sockets also exceed the budget below.
  */
-const answer = create(PaymentSchema, { details: { payload: "x".repeat(256 * 1024) } });
-const getPayment = async () => create(GetPaymentResponseSchema, { payment: answer });
+const payment = { details: { payload: "x".repeat(256 * 1024) } };
+const getPayment = async () => ({ payment });
 
 test("a client that does not read is cut, even if it sends unsolicited pongs", async (t) => {
   const { report, cut } = recordCuts();
-  const options = { heartbeatMs: 200, report };
-  const gateway = await serve(t, { getPayment }, options);
+  const gateway = await serve(t, { getPayment }, { heartbeatMs: 200, report });
   const { socket } = await askAndStall(t, gateway);
   const pongs = setInterval(() => socket.pong(), 20);
   t.after(() => clearInterval(pongs));
@@ -115,8 +110,7 @@ test("a client that does not read is cut, even if it sends unsolicited pongs", a
 
 test("the client with the most unread bytes is cut when all together exceed the limit", async (t) => {
   const { report, cut, cuts } = recordCuts();
-  const budget = createMemoryBudget(30 * 1024 * 1024);
-  const intake = new Intake({ budget, admission: createAdmission({ maxCalls: undefined }) });
+  const intake = openIntake(30 * 1024 * 1024);
   const gateway = await serve(t, { getPayment }, { report, intake });
   const reader = await rawSocket(t, gateway);
   const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);

@@ -122,6 +122,7 @@ test("a client that ends one subscription keeps the others of its socket", async
   await Promise.all([left.next(), kept.next()]);
   await left.return?.();
   await feeds.left.released;
+  assert.equal((await feeds.left.opened).call.signal.aborted, true);
   const late = paymentEvent("c-2", PaymentStatus.SUCCESS);
   assert.equal(feeds.left.offer(late), false, "nothing is pushed behind the end");
   feeds.kept.push(paymentEvent("c-2", PaymentStatus.SUCCESS));
