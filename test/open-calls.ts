@@ -1,10 +1,12 @@
+import { EventKind } from "../src/gen/payments/v1/event_pb.ts";
 import type { Intent } from "../src/ledger/intents.ts";
 import type { Ledger } from "../src/ledger/ledger.ts";
 
-/** The calls of an external_id that are open. */
+/** The calls of a payment that are open. */
 export async function openCalls(
   store: Pick<Ledger, "known">,
-  ...of: Parameters<Ledger["known"]>
+  account: string,
+  externalId = "order",
 ): Promise<readonly Intent[]> {
-  return (await store.known(...of)).calls;
+  return (await store.known(account, EventKind.PAYMENT, externalId)).calls;
 }

@@ -7,10 +7,10 @@ import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
+import { closing } from "../of-suite.ts";
 
 function rig(t: TestContext, accounts = ["shop"]) {
-  const log = createMemoryLedger({ retentionMs: 86_400_000 });
-  t.after(() => log.close());
+  const log = closing(t, createMemoryLedger({ retentionMs: 86_400_000 }));
   const told: Observations["letterHandled"][] = [];
   const report = reportTo({ letterHandled: (about) => void told.push(about) });
   const routes = deadLetterRoutes(log, report);

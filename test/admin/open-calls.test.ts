@@ -2,16 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { historyOf } from "../../src/admin/history.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
-import { newCall, started } from "../ledger/new-call.ts";
+import { callLost, newCall } from "../ledger/new-call.ts";
+import { closing } from "../of-suite.ts";
 
 test("an open call is found on its payment's page behind thousands of others", async (t) => {
-  const ledger = createMemoryLedger({ retentionMs: 86_400_000 });
-  t.after(() => ledger.close());
-  const lose = async (externalId: string) => {
-    const intent = started(await ledger.begin("default", newCall({ externalId })));
-    await ledger.end("default", intent, { state: "unknown" });
-  };
-  for (let n = 0; n < 2_100; n++) await lose(`order-${n}`);
+  const ledger = closing(t, createMemoryLedger({ retentionMs: 86_400_000 }));
+  for (let n = 0; n < 2_100; n++) await callLost(ledger, "default", { externalId: `order-${n}` });
   const callsOf = async (externalId: string) =>
     (await historyOf(ledger, "default", "payment", externalId)).calls;
   assert.deepEqual(

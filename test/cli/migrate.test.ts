@@ -80,9 +80,7 @@ describe("payments-gateway migrate", { skip: withoutRedis }, () => {
           log.list("shop", { kind, states: [], needsOperator: undefined, newestFirst: true }, 99),
         ),
       ),
-      open: await Promise.all(
-        names.map((name) => openCalls(intents, "shop", EventKind.PAYMENT, name)),
-      ),
+      open: await Promise.all(names.map((name) => openCalls(intents, "shop", name))),
       keys: await Promise.all(
         names.map((name) => intents.begin("shop", { ...call(name), id: `again-${name}` })),
       ),

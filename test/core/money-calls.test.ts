@@ -392,7 +392,7 @@ test("the payment that an answer or a refusal names is stored as the call's mark
     await moneyCalls(store)
       .run(about)
       .catch(() => {});
-    const open = await openCalls(store, "default", EventKind.PAYMENT, "order");
+    const open = await openCalls(store, "default");
     assert.deepEqual(valuesOf(open, "subjectId"), pending);
     const known = await store.known("default", EventKind.PAYMENT, "order");
     assert.deepEqual(known.marks, marks);

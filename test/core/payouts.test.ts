@@ -19,7 +19,7 @@ import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { paymentRequest, payoutRequest } from "../gateway/callers.ts";
-import { newCall, started } from "../ledger/new-call.ts";
+import { callBegun } from "../ledger/new-call.ts";
 import { start } from "../rpc/start.ts";
 import { account, callOf, coreBefore } from "./rig.ts";
 
@@ -42,7 +42,7 @@ function rig(found: Payout | GatewayError) {
     look: () => core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
     async begin(): Promise<Intent> {
       const about = { method: "RequestPayout", kind: PAYOUT, externalId } as const;
-      return started(await log.begin(account, newCall(about)));
+      return await callBegun(log, account, about);
     },
     async tell(told: Payout) {
       const entry = payoutEntry(told, { source: EventSource.CALLBACK });

@@ -16,7 +16,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
-import { newCall, started } from "../ledger/new-call.ts";
+import { callBegun } from "../ledger/new-call.ts";
 import { overridden } from "../overridden.ts";
 import { account, callOf } from "./rig.ts";
 
@@ -70,7 +70,7 @@ function rig(t: TestContext, { maxWaits = 10 } = {}) {
     /** Begins a call, which no earlier payment is evidence for. */
     async begin() {
       t.mock.timers.tick(1);
-      return started(await log.begin(account, newCall({ id: "c", externalId })));
+      return await callBegun(log, account, { id: "c", externalId });
     },
     /** A call is lost, and proves not to have been done. */
     async notDone() {

@@ -11,7 +11,7 @@ import type { Entry } from "../../src/ledger/log.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { cursors, payment, payout, stateOn, step, type Told } from "../ledger/entries.ts";
-import { newCall, started } from "../ledger/new-call.ts";
+import { callBegun, newCall } from "../ledger/new-call.ts";
 import { overridden } from "../overridden.ts";
 
 const account = "default";
@@ -48,7 +48,7 @@ async function append(log: Ledger, ...steps: readonly Step[]): Promise<string[]>
 
 /** Begins a call; `end` closes it as refused, without an event. */
 async function beginCall(ledger: Ledger) {
-  const intent = started(await ledger.begin(account, newCall({ externalId })));
+  const intent = await callBegun(ledger, account, { externalId });
   return { end: () => ledger.end(account, intent, { state: "closed", key: "free" }) };
 }
 

@@ -12,7 +12,7 @@ import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { valuesOf } from "../values-of.ts";
 import { createMemoryLedger } from "./create.ts";
 import { currentStep, payment, payout, snapshotOf, stateOn, type Told } from "./entries.ts";
-import { newCall, started } from "./new-call.ts";
+import { callBegun, newCall, started } from "./new-call.ts";
 
 const account = "shop";
 
@@ -36,13 +36,12 @@ describe("decisions of the ledger", () => {
     externalId: string,
     id: string,
     method: MoneyMethod = "CreatePayment",
-  ): Promise<Intent> =>
-    started(await log.begin(account, newCall({ id, method, externalId, hold: true })));
+  ): Promise<Intent> => await callBegun(log, account, { id, method, externalId, hold: true });
 
   it("takes little time for a payment with hundreds of calls that stay pending", async () => {
     const before = process.cpuUsage();
     for (let n = 0; n < 300; n++) {
-      const intent = started(await log.begin(account, newCall({ externalId: "order-1" })));
+      const intent = await callBegun(log, account, { externalId: "order-1" });
       const ending = { state: "pending", subjectId: `pay-${n}`, key: "keep" } as const;
       const answer = payment({ paymentId: `pay-${n}`, source: "response" });
       await log.end(account, intent, ending, answer);
@@ -124,7 +123,7 @@ describe("decisions of the ledger", () => {
   });
 
   it("leaves a pending payment to the running call that may have made it, and then to that call", async () => {
-    const intent = started(await log.begin(account, newCall({ externalId: "order-1" })));
+    const intent = await callBegun(log, account, { externalId: "order-1" });
     await stored(payment({ paymentId: "a" }));
     await stored(payment({ paymentId: "b" }));
     assert.deepEqual(await open(), ["CreatePayment running "]);
@@ -149,12 +148,12 @@ describe("decisions of the ledger", () => {
     await assert.rejects(log.begin(account, call), { code: "UNAVAILABLE" });
     await log.adopt(account, intent, 0);
     assert.deepEqual(await open(), []);
-    started(await log.begin(account, newCall({ externalId: "order-1" })));
+    await callBegun(log, account, { externalId: "order-1" });
   });
 
   it("settles a call that is adopted after what it made became known", async () => {
     const elsewhere = createMemoryLedger({ retentionMs: 1_000 });
-    const intent = started(await elsewhere.begin(account, newCall({ externalId: "order-1" })));
+    const intent = await callBegun(elsewhere, account, { externalId: "order-1" });
     await elsewhere.close();
     await stored(payment({ status: "success" }));
     await log.adopt(account, intent, 2 * intent.leaseMs);

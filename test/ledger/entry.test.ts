@@ -35,19 +35,11 @@ describe("entry of a payment", () => {
   };
 
   it("names the payment, its operation and its state", () => {
-    const entry = payment(full);
-    assert(entry);
-    assert.equal(entry.kind, EventKind.PAYMENT);
-    assert.equal(entry.externalId, "order-1");
-    assert.equal(entry.subjectId, "pay-1");
-    assert.equal(entry.operation, "refund");
-    assert.equal(entry.operationId, "op-1");
-    assert.equal(entry.status, "success");
-    assert.equal(entry.rank, 2);
-    assert.equal(entry.event.paymentId, "pay-1");
-    assert.equal(entry.event.final, true);
-    assert.equal(entry.event.source, EventSource.CALLBACK);
-    assert.equal(entry.event.resource.case, "payment");
+    assert.partialDeepStrictEqual(payment(full), {
+      ...{ kind: EventKind.PAYMENT, externalId: "order-1", subjectId: "pay-1" },
+      ...{ operation: "refund", operationId: "op-1", status: "success", rank: 2 },
+      event: { paymentId: "pay-1", final: true, source, resource: { case: "payment" } },
+    });
   });
 
   for (const [status, rank, final] of [
@@ -170,19 +162,16 @@ describe("entry of a payout", () => {
     ["Failure", 2],
   ] as const) {
     it(`ranks the status ${JSON.stringify(status)} as ${rank}`, () => {
-      const entry = payout({ ...full, status });
-      assert.equal(entry?.rank, rank);
-      assert.equal(entry?.status, status.toLowerCase());
-      assert.equal(entry?.event.final, rank === 2);
+      const { event, ...entry } = payout({ ...full, status }) ?? assert.fail();
+      const told = [entry.rank, entry.status, event.final];
+      assert.deepEqual(told, [rank, status.toLowerCase(), rank === 2]);
     });
   }
 
   it("needs a transaction_id, which identifies it, and an external_id", () => {
-    const entry = payout({ ...full, status: "success" });
-    assert.equal(entry?.subjectId, "tx-1");
-    assert.equal(entry?.event.transactionId, "tx-1");
-    assert.equal(entry?.event.paymentId, undefined);
-    assert.equal(entry?.operation, "payout");
+    const { event, ...entry } = payout({ ...full, status: "success" }) ?? assert.fail();
+    assert.deepEqual([entry.subjectId, entry.operation], ["tx-1", "payout"]);
+    assert.deepEqual([event.transactionId, event.paymentId], ["tx-1", undefined]);
     assert.equal(payout({ ...full, transaction_id: null }), undefined);
     assert.equal(payout({ ...full, external_id: "" }), undefined);
   });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../src/ledger/calls.ts";
 import { markOfRefusal } from "../../src/ledger/evidence.ts";
@@ -10,11 +10,12 @@ import { keyRecordKey, recordKey } from "../../src/ledger/record.ts";
 import { storeAway } from "../../src/redis/ask.ts";
 import type { AccountKernel, Commit, Kernel } from "../../src/stores/kernel.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
+import { closing } from "../of-suite.ts";
 import { openCalls } from "../open-calls.ts";
 import { overridden } from "../overridden.ts";
 import { valuesOf } from "../values-of.ts";
 import { payment } from "./entries.ts";
-import { newCall, started } from "./new-call.ts";
+import { callBegun, callLost, newCall } from "./new-call.ts";
 
 const account = "shop";
 const giveUpMs = 3_600_000;
@@ -23,7 +24,7 @@ const giveUpMs = 3_600_000;
  * Two replicas with one store, which takes no commits of `refused`, and is away then or is not. `reading`
  * has what happens before the store reads, and before its answer arrives.
  */
-function replicas({ isAway = false, readsGoOn = false } = {}) {
+function replicas(t: TestContext, { isAway = false, readsGoOn = false } = {}) {
   const refused = new Set<string>();
   const reading = { begins: async () => {}, ends: async () => {} };
   const times = { retentionMs: 86_400_000, firstLookMs: 60_000, giveUpMs };
@@ -47,10 +48,13 @@ function replicas({ isAway = false, readsGoOn = false } = {}) {
     },
   });
   const replica = () =>
-    new LedgerWithFallback({
-      ...{ ...times, kernel, keyringOf: undefined },
-      ...{ isAway: () => isAway, readsGoOn, answerMs: 1_000 },
-    });
+    closing(
+      t,
+      new LedgerWithFallback({
+        ...{ ...times, kernel, keyringOf: undefined },
+        ...{ isAway: () => isAway, readsGoOn, answerMs: 1_000 },
+      }),
+    );
   return { kernel, refused, reading, one: replica(), other: replica() };
 }
 
@@ -65,28 +69,25 @@ async function put(kernel: Kernel, key: string, text: string, indexes: Commit["i
 }
 
 test("a call that another replica has settled is open no more, whatever else waits to be written", async (t) => {
-  const { refused, one, other } = replicas();
-  t.after(() => Promise.all([one.close(), other.close()]));
-  const lost = started(await one.begin(account, newCall({ externalId: "order-1" })));
-  await one.end(account, lost, { state: "unknown" });
+  const { refused, one, other } = replicas(t);
+  const lost = await callLost(one, account, { externalId: "order-1" });
   const look = { checks: 3, notFound: 3, inMs: 1_000, neverArrived: true };
   await other.looked(account, lost, look);
 
-  const waiting = started(await one.begin(account, newCall({ externalId: "order-2" })));
+  const waiting = await callBegun(one, account, { externalId: "order-2" });
   refused.add(recordKey(EventKind.PAYMENT, "order-2"));
   const pending = { state: "pending", subjectId: "pay-2", key: "keep" } as const;
   const answer = payment({ externalId: "order-2", paymentId: "pay-2", source: "response" });
   await one.end(account, waiting, pending, answer);
-  assert.deepEqual(await openCalls(one, account, EventKind.PAYMENT, "order-1"), []);
-  const [still] = await openCalls(one, account, EventKind.PAYMENT, "order-2");
+  assert.deepEqual(await openCalls(one, account, "order-1"), []);
+  const [still] = await openCalls(one, account, "order-2");
   assert.equal(still?.state, "pending");
   refused.clear();
 });
 
 test("a call of a process that is gone stays open while its loss cannot be stored", async (t) => {
-  const { refused, one, other } = replicas({ isAway: true, readsGoOn: true });
-  t.after(() => Promise.all([one.close(), other.close()]));
-  const lost = started(await other.begin(account, newCall()));
+  const { refused, one, other } = replicas(t, { isAway: true, readsGoOn: true });
+  const lost = await callBegun(other, account);
   refused.add(recordKey(EventKind.PAYMENT, lost.externalId));
   await assert.rejects(one.lose(account, lost), { code: "UNAVAILABLE" });
   const known = await one.known(account, EventKind.PAYMENT, lost.externalId);
@@ -99,15 +100,14 @@ test("a call of a process that is gone stays open while its loss cannot be store
 for (const isAway of [false, true]) {
   const when = isAway ? "while the store has neither" : "while its loss is not stored";
   test(`a lost call is not over by the failure of the call before it, ${when}`, async (t) => {
-    const { refused, one, other } = replicas({ isAway });
-    t.after(() => Promise.all([one.close(), other.close()]));
+    const { refused, one, other } = replicas(t, { isAway });
     const key = recordKey(EventKind.PAYMENT, "order");
     const fail = () => other.append(account, payment({ externalId: "order", status: "failure" }));
     if (isAway) refused.add(key);
-    const declined = started(await one.begin(account, newCall()));
+    const declined = await callBegun(one, account);
     const mark = markOfRefusal("CreatePayment", undefined);
     await one.end(account, declined, { state: "closed", mark, key: "free" });
-    const lost = started(await one.begin(account, newCall()));
+    const lost = await callBegun(one, account);
     if (!isAway) await fail();
     refused.add(key);
     await one.end(account, lost, { state: "unknown" });
@@ -120,10 +120,9 @@ for (const isAway of [false, true]) {
 
 for (const how of ["before, without the store", "meanwhile"]) {
   test(`a call that began ${how}, and is answered while the store is read, is not missing`, async (t) => {
-    const { refused, reading, one } = replicas({ isAway: true });
-    t.after(() => one.close());
+    const { refused, reading, one } = replicas(t, { isAway: true });
     const key = recordKey(EventKind.PAYMENT, "order");
-    const begin = async () => started(await one.begin(account, newCall()));
+    const begin = () => callBegun(one, account);
     const answer = payment({ externalId: "order", status: "success", source: "response" });
     const isAlone = how !== "meanwhile";
     if (isAlone) refused.add(key);
@@ -146,10 +145,8 @@ for (const how of ["before, without the store", "meanwhile"]) {
 
 for (const how of ["given up", "settled"] as const) {
   test(`a call that was ${how} bars no other one while the store is away`, async (t) => {
-    const { refused, one } = replicas({ isAway: true });
-    t.after(() => one.close());
-    const lost = started(await one.begin(account, newCall()));
-    await one.end(account, lost, { state: "unknown" });
+    const { refused, one } = replicas(t, { isAway: true });
+    const lost = await callLost(one, account);
     const about = { externalId: lost.externalId, status: "failure" } as const;
     if (how === "given up") await one.giveUp(account, lost);
     else await one.append(account, payment(about));
@@ -161,8 +158,7 @@ for (const how of ["given up", "settled"] as const) {
 }
 
 test("a record of a key that cannot be read is named, not that of its payment", async (t) => {
-  const { one, kernel } = replicas();
-  t.after(() => one.close());
+  const { one, kernel } = replicas(t);
   await put(kernel, keyRecordKey("digest"), "{");
   const key = { digest: "digest", fingerprints: ["f"] };
   const begun = one.begin(account, newCall({ key }));
@@ -170,21 +166,18 @@ test("a record of a key that cannot be read is named, not that of its payment", 
 });
 
 test("records that cannot be read keep no other call from being looked up", async (t) => {
-  const { one, kernel } = replicas();
-  t.after(() => one.close());
+  const { one, kernel } = replicas(t);
   for (let n = 0; n < 20; n++) {
     const key = recordKey(EventKind.PAYMENT, `damaged-${n}`);
     await put(kernel, key, "{", [{ index: dueIndex, member: `call-${n} ${key}`, score: n }]);
   }
-  const lost = started(await one.begin(account, newCall()));
-  await one.end(account, lost, { state: "unknown" });
+  const lost = await callLost(one, account);
   await one.looked(account, lost, { checks: 1, notFound: 0, inMs: 0 });
   assert.deepEqual(valuesOf(await one.due(account, 10), "id"), [lost.id]);
 });
 
 test("what an index has of a call goes once its record is gone", async (t) => {
-  const { kernel, one } = replicas();
-  t.after(() => one.close());
+  const { kernel, one } = replicas(t);
   await one.begin(account, newCall());
   await put(kernel, recordKey(EventKind.PAYMENT, "order"), "");
   const left = async () => (await kernel.account(account).range([dueIndex], { limit: 9 })).length;
@@ -219,13 +212,12 @@ test("a process forgets calls that hold no lock any more, whoever settled them",
 });
 
 test("a call whose record cannot be read any more holds up no other one, and is looked up", async (t) => {
-  const { one, kernel } = replicas();
-  t.after(() => one.close());
-  const lost = started(await one.begin(account, newCall({ leaseMs: 0 })));
+  const { one, kernel } = replicas(t);
+  const lost = await callBegun(one, account, { leaseMs: 0 });
   const key = recordKey(EventKind.PAYMENT, lost.externalId);
   const sound = await put(kernel, key, "{");
   await one.end(account, lost, { state: "closed", key: "free" });
-  started(await one.begin(account, newCall({ externalId: "another" })));
+  await callBegun(one, account, { externalId: "another" });
   await put(kernel, key, sound);
   assert.deepEqual(valuesOf(await one.due(account, 10), "id"), [lost.id]);
 });

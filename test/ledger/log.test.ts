@@ -7,7 +7,7 @@ import type { Entry, Selection, Topic } from "../../src/ledger/log.ts";
 import { createMemoryReplicas } from "./create.ts";
 import { cursors, payment, payout, snapshotOf, step, type Told, take } from "./entries.ts";
 import { keptLettersOf, letter, lettersOf } from "./letters.ts";
-import { newCall, started } from "./new-call.ts";
+import { callBegun } from "./new-call.ts";
 import { hasCode } from "./refusals.ts";
 
 const account = "shop";
@@ -79,8 +79,7 @@ describe("the log of two replicas", () => {
       (await list(of, limit, by)).map(({ externalId }) => externalId);
     const told = (externalId: string, status: string, about: Told = {}) =>
       stored(payment({ externalId, paymentId: externalId, status, ...about }));
-    const begin = async (externalId: string) =>
-      started(await log.begin(account, newCall({ externalId })));
+    const begin = async (externalId: string) => await callBegun(log, account, { externalId });
 
     it("has each payment where it was first heard of, in the index of its state", async () => {
       for (const name of ["c", "a", "b"]) await told(name, "pending");

@@ -16,7 +16,7 @@ import type { Seal } from "../../src/secrets/seal.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { createMemoryLedger } from "./create.ts";
 import { payment, payout } from "./entries.ts";
-import { newCall, started } from "./new-call.ts";
+import { callBegun, newCall, started } from "./new-call.ts";
 
 const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
 /** Runs in a span with this trace. */
@@ -56,7 +56,7 @@ test("every append is reported with its kind, source and outcome", async () => {
 
 test("the event of a lost call carries the trace of the call", async () => {
   const ledger = memory();
-  const intent = started(await ledger.begin("shop", newCall({ externalId: "lost" })));
+  const intent = await callBegun(ledger, "shop", { externalId: "lost" });
   await traced("a", () => ledger.end("shop", intent, { state: "unknown" }));
   const events = await ledger.history("shop", EventKind.PAYMENT, "lost", 10);
   assert.deepEqual(events.map(traceOf), [trace("a")]);

@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ages, NewIntent } from "../../src/ledger/intents.ts";
-import type { Ledger } from "../../src/ledger/ledger.ts";
 import { openCalls } from "../open-calls.ts";
 import { createMemoryReplicas } from "./create.ts";
 import { payment } from "./entries.ts";
-import { newCall, started } from "./new-call.ts";
+import { callBegun, callLost, newCall, started } from "./new-call.ts";
 import { isAway } from "./refusals.ts";
 
 /**
@@ -24,20 +23,14 @@ function replicas(about: Partial<Ages> = {}) {
     pass(ms: number) {
       nowMs += ms;
     },
-    begin: async (externalId: string, call: Partial<NewIntent> = {}) =>
-      started(await a.begin(account, newCall({ externalId, ...call }))),
-    /** Begins a call of which no answer comes. */
-    async lose(externalId: string) {
-      const lost = started(await a.begin(account, newCall({ externalId })));
-      await a.end(account, lost, { state: "unknown" });
-      return lost;
-    },
+    begin: (externalId: string, about: Partial<NewIntent> = {}) =>
+      callBegun(a, account, { externalId, ...about }),
+    lose: (externalId: string) => callLost(a, account, { externalId }),
   };
 }
 
 const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
   newCall({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
-const openOf = (store: Ledger) => openCalls(store, account, EventKind.PAYMENT, "order");
 const pendingAs = (subjectId: string) => ({ state: "pending", subjectId, key: "free" }) as const;
 
 test("every lock is released after locksMs where no reconciler gives calls up", async () => {
@@ -46,12 +39,12 @@ test("every lock is released after locksMs where no reconciler gives calls up", 
   pass(49_999);
   assert.equal((await b.begin(account, newCall())).kind, "inFlight");
   pass(1);
-  started(await b.begin(account, newCall()));
+  await callBegun(b, account);
 });
 
 test("a key is bound to a method and a request, also by a fingerprint of an earlier password", async () => {
   const { a, b } = replicas();
-  const intent = started(await a.begin(account, keyed()));
+  const intent = await callBegun(a, account, keyed());
   await a.end(account, intent, { state: "closed", key: Buffer.from("answer") });
   assert.equal((await b.begin(account, keyed("other"))).kind, "keyReused");
   const other = keyed("f", { method: "ConfirmPayment" });
@@ -115,7 +108,7 @@ test("the ids of the last ten calls that ended are kept, and no more", async () 
 
 test("a call whose replica is gone counts as unknown, and keeps its key and lock", async () => {
   const { a, b, pass } = replicas();
-  const intent = started(await a.begin(account, keyed("f", { leaseMs: 3_000 })));
+  const intent = await callBegun(a, account, keyed("f", { leaseMs: 3_000 }));
   assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
   pass(3_000);
   assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
@@ -131,7 +124,8 @@ test("a call whose replica is gone counts as unknown, and keeps its key and lock
 test("an ending that is repeated or late is ignored", async () => {
   const { a, b, pass, begin } = replicas();
   const intent = await begin("order");
-  const known = async () => (await openOf(b)).map(({ state, checks }) => [state, checks]);
+  const known = async () =>
+    (await openCalls(b, account)).map(({ state, checks }) => [state, checks]);
   await a.end(account, intent, pendingAs("p1"));
   await a.looked(account, intent, { inMs: 60_000, checks: 2, notFound: 0 });
   await a.end(account, intent, pendingAs("p1"));
@@ -185,7 +179,7 @@ test("a call that was given up stays visible for a week, however short events ar
   const { a, b, pass, lose } = replicas({ retentionMs: 1_000 });
   await a.giveUp(account, await lose("order"));
   pass(7 * 86_400_000);
-  assert.equal((await openOf(b))[0]?.needsOperator, true);
+  assert.equal((await openCalls(b, account))[0]?.needsOperator, true);
 });
 
 test("those that were given up, however many, hide no call of unknown outcome", async () => {

@@ -23,7 +23,7 @@ import { type Handlers, reportTo } from "../../src/report.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger, type MemoryLedgerOptions } from "../ledger/create.ts";
 import { snapshotOf } from "../ledger/entries.ts";
-import { newCall, started } from "../ledger/new-call.ts";
+import { callBegun } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
 import { until } from "../until.ts";
 import { valuesOf } from "../values-of.ts";
@@ -48,7 +48,7 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
     /** What settled each call. */
     settled,
     async begin(about: Partial<NewIntent> = {}): Promise<Intent> {
-      return started(await log.begin(account, newCall({ externalId, ...about })));
+      return await callBegun(log, account, { externalId, ...about });
     },
     async lose(about?: Partial<NewIntent>): Promise<Intent> {
       const intent = await this.begin(about);
@@ -70,7 +70,7 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
     },
     snapshot: () => snapshotOf(log, account, PAYMENT, externalId),
     /** The calls of a payment that are open. */
-    open: (of = externalId) => openCalls(log, account, PAYMENT, of),
+    open: (of = externalId) => openCalls(log, account, of),
     /** A call that the service has answered as pending. */
     async pending() {
       const ending = { state: "pending", subjectId: "p1", key: "keep" } as const;

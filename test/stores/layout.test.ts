@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { basename } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import { it, type TestContext } from "node:test";
 import type { Redis } from "ioredis";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -17,11 +17,12 @@ import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { createRedisLedger, createSqliteLedger } from "../ledger/create.ts";
 import { payment, payout } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
+import { callBegun, callLost } from "../ledger/new-call.ts";
 import { closing } from "../of-suite.ts";
 import { type Command, commandsOf } from "../redis/dump.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { connected } from "../redis/suite.ts";
-import { directory } from "./sqlite/directories.ts";
+import { directory, inDatabase } from "./sqlite/directories.ts";
 
 /**
  * What each layout of the stores looks like with something in it. Later code must read it. A layout
@@ -47,11 +48,7 @@ function call(externalId: string, method: MoneyMethod, kind: NewIntent["kind"]):
 
 /** Leaves something of every sort in a ledger. */
 async function fill(ledger: Ledger): Promise<void> {
-  const begin = async (intent: NewIntent) => {
-    const begun = await ledger.begin(account, intent);
-    assert.ok(begun.kind === "started");
-    return begun.intent;
-  };
+  const begin = (intent: NewIntent) => callBegun(ledger, account, intent);
   const paid = await begin({ ...call("paid", "CreatePayment", EventKind.PAYMENT), key });
   await ledger.end(
     account,
@@ -59,8 +56,7 @@ async function fill(ledger: Ledger): Promise<void> {
     { state: "closed", mark: "pay-1", key: Buffer.from("the answer") },
     payment({ externalId: "paid", status: "success", source: "response" }),
   );
-  const lost = await begin(call("lost", "CreatePayment", EventKind.PAYMENT));
-  await ledger.end(account, lost, { state: "unknown" });
+  await callLost(ledger, account, call("lost", "CreatePayment", EventKind.PAYMENT));
   const pending = await begin(call("payout", "RequestPayout", EventKind.PAYOUT));
   await ledger.end(
     account,
@@ -150,8 +146,7 @@ async function loadRedis(client: Redis, commands: readonly Command[]): Promise<v
 }
 
 /** The statements that make a database. */
-function dumpSqlite(directory: string): string {
-  const database = new DatabaseSync(join(directory, "gateway.sqlite"), { readOnly: true });
+function dumpSqlite(database: DatabaseSync): string {
   const pragma = (name: string) =>
     `PRAGMA ${name} = ${Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]};`;
   const tables = database
@@ -168,9 +163,7 @@ function dumpSqlite(directory: string): string {
         .map((row) => insert(name, row)),
     );
   const statements = [...tables.map(({ sql }) => `${sql};`), ...rows];
-  const text = [pragma("application_id"), pragma("user_version"), ...statements, ""].join("\n");
-  database.close();
-  return text;
+  return [pragma("application_id"), pragma("user_version"), ...statements, ""].join("\n");
 }
 
 function insert(table: string, row: Record<string, unknown>): string {
@@ -198,9 +191,7 @@ async function kept(
 /** A directory whose database these statements make. */
 function directoryOf(t: TestContext, name: string): string {
   const path = directory(t);
-  const database = new DatabaseSync(join(path, "gateway.sqlite"));
-  database.exec(readFileSync(new URL(name, fixtures), "utf8"));
-  database.close();
+  inDatabase(path, (database) => database.exec(readFileSync(new URL(name, fixtures), "utf8")));
   return path;
 }
 
@@ -208,7 +199,7 @@ it("every layout of a directory is read", async (t) => {
   const names = await kept("sqlite-", `sqlite-${migrations.length}.sql`, async () => {
     const path = directory(t);
     await inDirectory(path, fill);
-    return dumpSqlite(path);
+    return inDatabase(path, dumpSqlite);
   });
   for (const name of names) await inDirectory(directoryOf(t, name), check);
 });

@@ -9,7 +9,7 @@ import { valuesOf } from "../../values-of.ts";
 import { createMemoryLedger } from "../create.ts";
 import { currentStep, cursors, payment, snapshotOf, steps, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
-import { newCall, started } from "../new-call.ts";
+import { callBegun, callLost } from "../new-call.ts";
 import { isExpired, isFull } from "../refusals.ts";
 
 const day = 86_400_000;
@@ -75,7 +75,7 @@ describe("memory log", () => {
       log.append("shop", payment({ paymentId, status }));
     await append("failure", "pay-0");
     pass(14 * day - 1);
-    started(await log.begin("shop", newCall({ externalId: "order-1", hold: true })));
+    await callBegun(log, "shop", { externalId: "order-1", hold: true });
     pass(1_000);
     await append("pending");
     // The call that looks for its end is open, and its looks keep the record.
@@ -128,8 +128,7 @@ describe("memory log", () => {
     const { log, pass } = fixture({ maxEvents: 3 });
     for (let n = 0; n < 10; n++) {
       await log.letters.addDeadLetter("shop", letter(`letter-${n}`));
-      const lost = started(await log.begin("shop", newCall({ externalId: `lost-${n}` })));
-      await log.end("shop", lost, { state: "unknown" });
+      await callLost(log, "shop", { externalId: `lost-${n}` });
     }
     const known = async (name: string) => {
       const all = [];

@@ -14,7 +14,7 @@ import { openCalls } from "../../open-calls.ts";
 import { startRedis, startReplicated, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
-import { newCall, started } from "../new-call.ts";
+import { callBegun, newCall, started } from "../new-call.ts";
 import { createRedisCalls, type RedisCallsOptions } from "./rig.ts";
 
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
@@ -71,15 +71,15 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
     const askedMs = performance.now();
-    const lost = started(await store.begin("default", newCall({ key })));
+    const lost = await callBegun(store, "default", { key });
     const begunMs = performance.now();
     await server.command("FLUSHALL");
-    const [running] = await openCalls(store, "default", EventKind.PAYMENT, "order");
+    const [running] = await openCalls(store, "default");
     assert.equal(running?.id, lost.id, "it is under way here");
     await delay(250);
     const lostMs = performance.now();
     await store.end("default", lost, { state: "unknown" });
-    const [open] = await openCalls(other, "default", EventKind.PAYMENT, "order");
+    const [open] = await openCalls(other, "default");
     assert.deepEqual([open?.id, open?.state], [lost.id, "unknown"]);
     // Only the round trips of begin and end may shift the start, not the time between them.
     const late = (open?.startedAtMs ?? 0) - lost.startedAtMs;
@@ -92,7 +92,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
   it("stores the answer of a key that a failed server has lost", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
-    const begun = started(await store.begin("default", newCall({ key })));
+    const begun = await callBegun(store, "default", { key });
     await server.command("FLUSHALL");
     const answer = Buffer.from([0, 255, 10]);
     await store.end("default", begun, { state: "closed", mark: "p1", key: answer });
@@ -107,8 +107,8 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const about = { redis: closing(t, await connected(primary.url)) };
     const [store, other] = [make({ ...about, minReplicas: 1 }), make(about)];
     // Its connection for writes has to be opened first.
-    await until(async () => openCalls(store, "default", EventKind.PAYMENT, "order").then(Boolean));
-    const begun = started(await store.begin("default", newCall({ key })));
+    await until(async () => openCalls(store, "default").then(Boolean));
+    const begun = await callBegun(store, "default", { key });
     const commits = async () => {
       const told = String(await primary.command("INFO", "commandstats"));
       return Number(/cmdstat_evalsha:calls=(\d+)/.exec(told)?.[1]);
@@ -131,9 +131,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const [store, other] = [make({ prefix, minReplicas: 1 }), make({ prefix })];
     await assert.rejects(store.begin("default", newCall({ key })), { code: "UNAVAILABLE" });
     await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
-    await until(
-      async () => (await openCalls(other, "default", EventKind.PAYMENT, "order")).length === 0,
-    );
+    await until(async () => (await openCalls(other, "default")).length === 0);
     const begun = await other.begin("default", newCall({ key }));
     assert.equal(begun.kind, "started", "key and lock are free");
     await store.close();
@@ -180,7 +178,7 @@ describe("with Redis away", { skip: withoutRedis }, () => {
     const states: string[] = [];
     const onStateChange = (_: unknown, state: string) => void states.push(state);
     const [store, other] = pairOn(t, { redis, onStateChange });
-    const before = started(await store.begin("default", newCall({ externalId: "before" })));
+    const before = await callBegun(store, "default", { externalId: "before" });
     await server.kill();
 
     const key = { digest: "d", fingerprints: ["f"] };
@@ -192,16 +190,13 @@ describe("with Redis away", { skip: withoutRedis }, () => {
     await store.end("default", answered, { state: "closed", key: "free" });
     await store.end("default", before, { state: "closed", key: "free" });
     // Its own calls alone are no answer: other gateways may have open ones.
-    const open = openCalls(store, "default", EventKind.PAYMENT, "order");
+    const open = openCalls(store, "default");
     await assert.rejects(open, { code: "UNAVAILABLE" });
 
     await server.start();
     await until(async () => states.at(-1) === "shared");
     assert.deepEqual(
-      (await openCalls(other, "default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
-        id,
-        state,
-      ]),
+      (await openCalls(other, "default")).map(({ id, state }) => [id, state]),
       [[lost.id, "unknown"]],
     );
     assert.equal((await other.begin("default", newCall())).kind, "inFlight");
@@ -217,7 +212,7 @@ describe("with Redis away", { skip: withoutRedis }, () => {
     const server = closing(t, await startRedis());
     const redis = closing(t, await connected(server.url));
     const [store, other] = pairOn(t, { redis, ...about });
-    started(await other.begin("default", newCall()));
+    await callBegun(other, "default");
     return {
       server,
       redis,

@@ -103,8 +103,7 @@ describe("an event in a log that waits for replicas", {
 describe("a cursor that is not in the log", { skip: withoutRedis }, () => {
   it("is refused as expired only by the primary that most Sentinels name", async (t) => {
     const set = closing(t, await startSentinelSet());
-    const { log, close } = await replica(set.url);
-    t.after(() => close());
+    const { log } = closing(t, await replica(set.url));
     const { event } = await log.append("shop", numbered(0));
     const kept = event?.cursor ?? "";
     const unknown = kept.replace(/^(.{12}).{6}/, "$1ffffff");
@@ -129,8 +128,7 @@ describe("a cursor that is not in the log", { skip: withoutRedis }, () => {
     const cluster = closing(t, await startCluster());
     const owner = await ownerOf(cluster, "test:{shop}:log");
     const standby = closing(t, await addReplica(cluster, owner));
-    const { log, close } = await replica(cluster.url);
-    t.after(() => close());
+    const { log } = closing(t, await replica(cluster.url));
     await until(async () => (await log.append("shop", numbered(0))).outcome !== undefined);
     const { event } = await log.append("shop", numbered(1));
     const unknown = (event?.cursor ?? "").replace(/^(.{12}).{6}/, "$1ffffff");

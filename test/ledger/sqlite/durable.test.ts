@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -8,7 +6,8 @@ import type { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { reportTo } from "../../../src/report.ts";
 import { placeIn } from "../../../src/stores/cursor.ts";
-import { directory } from "../../stores/sqlite/directories.ts";
+import { closing } from "../../of-suite.ts";
+import { directory, inDatabase } from "../../stores/sqlite/directories.ts";
 import { valuesOf } from "../../values-of.ts";
 import { payment, snapshotOf } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
@@ -61,8 +60,8 @@ it("ends watches when the store's thread ends before it says what it has stored"
 
 it("deletes old events, and states later, but keeps dead letters", async (t) => {
   let ahead = 0;
-  const { log, thread, close } = await openLog(directory(t), { now: () => Date.now() + ahead });
-  t.after(close);
+  const now = () => Date.now() + ahead;
+  const { log, thread } = closing(t, await openLog(directory(t), { now }));
   assert.equal(log.durable, true);
   const old = await log.append("shop", payment({ status: "init" }));
   await log.append("shop", payment({ operation: "confirm" }));
@@ -98,15 +97,15 @@ it("lists all dead letters but one that cannot be read, and names that", async (
   const ids = ["l-1", "cut", "of-a-newer-kind", "l-2"];
   for (const id of ids) await first.log.letters.addDeadLetter("shop", letter(id));
   await first.close();
-  const database = new DatabaseSync(join(path, "gateway.sqlite"));
-  const damage = database.prepare("UPDATE records SET text = ? WHERE key = ?");
-  damage.run('{"id": "cu', "letter:cut");
-  damage.run('{"id": "of-a-newer-kind", "kind": 99, "receivedAtMs": 1}', "letter:of-a-newer-kind");
-  database.close();
+  const newer = '{"id": "of-a-newer-kind", "kind": 99, "receivedAtMs": 1}';
+  inDatabase(path, (database) => {
+    const damage = database.prepare("UPDATE records SET text = ? WHERE key = ?");
+    damage.run('{"id": "cu', "letter:cut");
+    damage.run(newer, "letter:of-a-newer-kind");
+  });
   const told: string[] = [];
   const report = reportTo({ unreadable: ({ record }) => void told.push(record) });
-  const { log, close } = await openLog(path, { report });
-  t.after(close);
+  const { log } = closing(t, await openLog(path, { report }));
   assert.deepEqual(await lettersOf(log, "shop"), [letter("l-1"), letter("l-2")]);
   assert.deepEqual(told, ["letter:cut", "letter:of-a-newer-kind"]);
   await assert.rejects(log.letters.deadLetter("shop", "cut"), /letter:cut cannot be read/);
@@ -121,15 +120,15 @@ it("leaves out an event that cannot be read, and shows all others", async (t) =>
     cursors.push(event?.cursor ?? "");
   }
   await first.close();
-  const database = new DatabaseSync(join(path, "gateway.sqlite"));
+  const damage = "UPDATE events SET bytes = x'0aff' WHERE place = ?";
   const place = placeIn(cursors[1] ?? "");
-  const damage = database.prepare("UPDATE events SET bytes = x'0aff' WHERE place = ?");
-  assert.equal(damage.run(place).changes, 1);
-  database.close();
+  assert.equal(
+    inDatabase(path, (of) => of.prepare(damage).run(place).changes),
+    1,
+  );
   const told: string[] = [];
   const report = reportTo({ unreadable: ({ record }) => void told.push(record) });
-  const { log, close } = await openLog(path, { report });
-  t.after(close);
+  const { log } = closing(t, await openLog(path, { report }));
   const read = await log.read("shop", everything, "earliest", { signal });
   const next = async () => {
     const { value } = await read[Symbol.asyncIterator]().next();

@@ -47,8 +47,8 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
     const clock = new VirtualClock();
     const shared = { client: redisOn(clock, redis.client, 1), clock };
     const keys = accountKeys("test", randomUUID());
-    const replicas = Array.from({ length: count }, () => create({ ...shared, keys, ...options }));
-    t.after(() => replicas.map((replica) => replica.close()));
+    const join = () => closing(t, create({ ...shared, keys, ...options }));
+    const replicas = Array.from({ length: count }, join);
     const [first, second] = replicas as [QueuedBucket, QueuedBucket];
     return {
       ...{ clock, key: keys.bucket, replicas, first, second },
@@ -72,8 +72,8 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
     it("learn the limit from each other's answers, in a cluster too", async (t) => {
       const { client } = closing(t, await connected(cluster.url));
       const keys = accountKeys("test", randomUUID());
-      const [one, other] = [create({ client, keys }), create({ client, keys })];
-      t.after(() => Promise.all([one.close(), other.close()]));
+      const join = () => closing(t, create({ client, keys }));
+      const [one, other] = [join(), join()];
       (await take(one)).observe({ limit: "20", remaining: "3", reset: "1" });
       await until(async () => other.status().limit === 20);
     });
@@ -173,8 +173,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
 
   it("holds a token that Redis granted before the replica heard of a rejection", async (t) => {
     const clock = new VirtualClock();
-    const bucket = create({ client: redisOn(clock, redis.client, 20), clock });
-    t.after(() => bucket.close());
+    const bucket = closing(t, create({ client: redisOn(clock, redis.client, 20), clock }));
     const rejected = await clock.runUntil(take(bucket));
     let granted = 0;
     const next = take(bucket).then(() => granted++);
@@ -232,8 +231,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
     it("goes on alone while Redis is dead or stands still, and uses it again afterwards", async (t) => {
       const own = closing(t, await startRedis());
       const connection = closing(t, await connected(own.url));
-      const bucket = create({ client: connection.client, initialLimit: 100 });
-      t.after(() => bucket.close());
+      const bucket = closing(t, create({ client: connection.client, initialLimit: 100 }));
       const uses = (source: BudgetSource) =>
         until(async () => {
           await take(bucket);
@@ -271,8 +269,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true }, () => {
             : Promise.reject(new Error("Stream isn't writeable")),
       };
       const client = connecting as unknown as RedisClient;
-      const bucket = create({ client, clock, report });
-      t.after(() => bucket.close());
+      const bucket = closing(t, create({ client, clock, report }));
       await clock.runUntil(take(bucket));
       assert.deepEqual([connecting.status, changes], ["ready", []]);
     });

@@ -1,6 +1,8 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
 
 /** In memory where possible, so that tests do not wait for disk syncs. */
 const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -9,6 +11,16 @@ const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 export function freshDirectory(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(base, "payments-gateway-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Works on the database of a directory, beside any gateway. */
+export function inDatabase<T>(directory: string, work: (database: DatabaseSync) => T): T {
+  const database = new DatabaseSync(join(directory, databaseFile));
+  try {
+    return work(database);
+  } finally {
+    database.close();
+  }
 }
 
 /** The path of an empty directory, which is deleted after the test, or after those of a suite. */

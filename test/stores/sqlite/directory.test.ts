@@ -22,7 +22,7 @@ import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.t
 import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
 import { inspectDirectory } from "../../../src/stores/sqlite/inspect.ts";
 import { markMoved, migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
-import { directory } from "./directories.ts";
+import { directory, inDatabase } from "./directories.ts";
 
 describe("the directory of the embedded store", () => {
   const refused = (
@@ -156,9 +156,7 @@ describe("the directory of the embedded store", () => {
     writeFileSync(file, "a letter to the editor, of some length".repeat(100));
     refused(path, /is damaged or not a SQLite database/);
     const other = directory(t);
-    const foreign = new DatabaseSync(join(other, "gateway.sqlite"));
-    foreign.exec("CREATE TABLE shopping (item TEXT)");
-    foreign.close();
+    inDatabase(other, (foreign) => foreign.exec("CREATE TABLE shopping (item TEXT)"));
     refused(other, /belongs to another program/);
     refused(other, /belongs to another program/, inspectDirectory);
     assert.match(readFileSync(file, "utf8"), /^a letter/);

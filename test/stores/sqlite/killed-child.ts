@@ -6,7 +6,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { payment } from "../../ledger/entries.ts";
-import { newCall, started } from "../../ledger/new-call.ts";
+import { callBegun } from "../../ledger/new-call.ts";
 import { openLog } from "../../ledger/sqlite/rig.ts";
 import { seeded } from "../../random.ts";
 
@@ -39,7 +39,7 @@ async function calls(writer: number): Promise<never> {
   for (let i = 0; ; i++) {
     const id = `call-${round}-${writer}-${i}`;
     const key = { digest: id, fingerprints: ["f"] };
-    const intent = started(await ledger.begin("shop", newCall({ id, externalId: id, key })));
+    const intent = await callBegun(ledger, "shop", { id, externalId: id, key });
     say("sent", id);
     if (random() < 0.3) {
       await ledger.end("shop", intent, { state: "unknown" });

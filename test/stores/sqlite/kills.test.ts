@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { numbered } from "../../ledger/entries.ts";
 import { newCall } from "../../ledger/new-call.ts";
@@ -135,11 +134,11 @@ async function check(
       }
       if (promised.unknown.has(id)) {
         assert.equal(begun.kind, "keyUnknown");
-        const [open] = await openCalls(ledger, "shop", EventKind.PAYMENT, id);
+        const [open] = await openCalls(ledger, "shop", id);
         assert.equal(open?.state, "unknown", `${id}: still unknown`);
         // As the reconciler ends it.
         await ledger.end("shop", open, { state: "closed", key: "keep" });
-        assert.deepEqual(await openCalls(ledger, "shop", EventKind.PAYMENT, id), []);
+        assert.deepEqual(await openCalls(ledger, "shop", id), []);
       }
     }
     return found.at(-1)?.cursor ?? lastCursor;
