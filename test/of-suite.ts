@@ -2,7 +2,7 @@ import { after, before, type TestContext } from "node:test";
 
 type Closable = { close(): unknown } | { stop(): unknown };
 
-const end = (opened: Closable) => ("stop" in opened ? opened.stop() : opened.close());
+const end = (opened: Closable) => ("close" in opened ? opened.close() : opened.stop());
 
 /** Started before the tests of the suite or file that calls this, and closed after them. */
 export function ofSuite<T extends Closable>(start: () => Promise<T>): T {
