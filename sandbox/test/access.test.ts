@@ -57,11 +57,9 @@ test("a path or method that is not in the spec gets an Error object", async (t) 
 test("a body that is not a JSON object of at most 1 MiB is refused without being quoted", async (t) => {
   const { send, pay } = await startRig(t);
   for (const body of ["", "4111111111111111", '{"number":"4111111111111111"', "[]", "null"]) {
-    const { status, text, body: error } = await pay(body);
-    assert.equal(status, 400, body);
-    assert.equal(error.code, "invalid_request_body");
-    assert.equal(error.param, "body");
-    assert.ok(!text.includes("41111111"));
+    const refused = await pay(body);
+    assertRefused(refused, 400, "invalid_request_body", "body");
+    assert.ok(!refused.text.includes("41111111"));
   }
   const large = await send("POST", paths.new, `"${"x".repeat(1024 * 1024)}"`);
   assert.equal(large.status, 413);

@@ -75,8 +75,8 @@ async function check(t: TestContext, files: Readonly<Record<string, string>>): P
     await mkdir(dirname(join(root, "src", path)), { recursive: true });
     await writeFile(join(root, "src", path), text);
   }
-  const { code, stderr } = await runScript("arrows.ts", [root]);
-  const findings = stderr.split("\n").filter((line) => line.includes(" -> "));
+  const { code, err } = await runScript("arrows.ts", [root]);
+  const findings = err.split("\n").filter((line) => line.includes(" -> "));
   // `npm run check` relies on the exit code.
   assert.equal(code, findings.length > 0 ? 1 : 0);
   return findings;

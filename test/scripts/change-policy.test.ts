@@ -11,7 +11,7 @@ test("accepts new fields in the proto and in GraphQL", async (t) => {
     return `${found}\n  // New.\n  optional string added = 1000;`;
   });
   await edit(dir, "schema.graphql", /^type Action \{$/m, (found) => `${found}\n  added: String`);
-  assert.deepEqual(await compare(dir), { code: 0, stderr: "" });
+  assert.deepEqual(await compare(dir), { code: 0, err: "" });
 });
 
 /** Breaking changes of the contract, and the message for each. */
@@ -64,9 +64,9 @@ test("names each breaking change, and renew refuses them, unless --breaking is g
   const dir = await copyOfContract(t);
   for (const { file, from, to } of planted) await edit(dir, file, from, () => to);
 
-  const { code, stderr } = await compare(dir);
+  const { code, err } = await compare(dir);
   assert.equal(code, 1);
-  for (const { what, says } of planted) assert.match(stderr, says, what);
+  for (const { what, says } of planted) assert.match(err, says, what);
 
   const released = () => readFile(join(dir, "released/schema.graphql"), "utf8");
   const before = await released();
@@ -74,7 +74,7 @@ test("names each breaking change, and renew refuses them, unless --breaking is g
   assert.equal(await released(), before);
 
   assert.equal((await compare(dir, "renew", "--breaking")).code, 0);
-  assert.deepEqual(await compare(dir), { code: 0, stderr: "" });
+  assert.deepEqual(await compare(dir), { code: 0, err: "" });
   assert.match(await released(), /^ {2}resetMs: Int!$/m);
 });
 
@@ -94,6 +94,6 @@ async function edit(dir: string, file: string, from: RegExp, to: (found: string)
 }
 
 async function compare(cwd: string, ...args: readonly string[]) {
-  const { code, stderr } = await runScript("change-policy.ts", args, { cwd });
-  return { code, stderr };
+  const { code, err } = await runScript("change-policy.ts", args, { cwd });
+  return { code, err };
 }

@@ -23,7 +23,7 @@ test("names each file that does not exist", async (t) => {
 async function check(t: TestContext, text: string) {
   const page = join(directory(t), "page.md");
   await writeFile(page, text);
-  const { code, stderr } = await runScript("docs/paths.ts", [page]);
-  const named = [...stderr.matchAll(/^ {2}.*page\.md: (.*)$/gm)].map(([, path]) => path!);
+  const { code, err } = await runScript("docs/paths.ts", [page]);
+  const named = [...err.matchAll(/^ {2}.*page\.md: (.*)$/gm)].map(([, path]) => path!);
   return { code, named };
 }

@@ -9,7 +9,7 @@ import { after, before, describe, it, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { serve } from "../listen.ts";
 import { directory } from "../stores/sqlite/directories.ts";
-import { type Ended, root, runScript } from "./script.ts";
+import { root, runScript } from "./script.ts";
 
 const exec = promisify(execFile);
 const text = (...path: string[]) => readFile(join(...path), "utf8");
@@ -198,17 +198,17 @@ describe("npm run audit", () => {
   ] as const) {
     test(`ends with ${code} for a known vulnerability of level ${severity} in what ships`, async (t) => {
       const ended = await audit(t, await registry(t, 200, severity));
-      assert.match(ended.stdout, words);
+      assert.match(ended.out, words);
       assert.equal(ended.code, code);
     });
   }
 
   test("says that nothing was audited if the registry does not answer", async (t) => {
     const refusing = await audit(t, await registry(t, 405, "high"));
-    assert.match(refusing.stdout, /^not audited: 405 /);
-    assert.doesNotMatch(refusing.stdout, /^audited/m);
+    assert.match(refusing.out, /^not audited: 405 /);
+    assert.doesNotMatch(refusing.out, /^audited/m);
     const silent = await audit(t, "http://127.0.0.1:1/");
-    assert.match(silent.stdout, /^not audited: .*127\.0\.0\.1:1/);
+    assert.match(silent.out, /^not audited: .*127\.0\.0\.1:1/);
     assert.deepEqual([refusing.code, silent.code], [0, 0]);
   });
 });
@@ -233,7 +233,7 @@ async function registry(t: TestContext, status: number, severity: string): Promi
   return `${await serve(t, server)}/`;
 }
 
-function audit(t: TestContext, registry: string): Promise<Ended> {
+function audit(t: TestContext, registry: string): ReturnType<typeof runScript> {
   // npm keeps advisories by their ids.
   const env = { npm_config_registry: registry, npm_config_cache: directory(t) };
   return runScript("audit.ts", [], { env });

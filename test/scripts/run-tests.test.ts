@@ -141,8 +141,8 @@ async function runIn(dir: string, files: Record<string, string>, ...options: str
   const args = options.filter((option) => !option.startsWith("CI="));
   const CI = options.length > args.length ? "true" : "";
   const all = [...args, `${dir}/*.test.ts`];
-  const { code, stdout } = await runScript("run-tests.ts", all, { env: { CI } });
-  return { code, lines: stdout.trimEnd().split("\n"), dir };
+  const { code, out } = await runScript("run-tests.ts", all, { env: { CI } });
+  return { code, lines: out.trimEnd().split("\n"), dir };
 }
 
 /** Whether the process runs. A zombie does not count: some containers never remove them. */
