@@ -230,6 +230,22 @@ describe("the callback receiver", () => {
     });
   });
 
+  it("answers 401 without waiting for a body that has no signature", async (t) => {
+    await using receiver = await startReceiver();
+    const socket = await connected(t, receiver.port);
+    socket.write(`${headOf("Content-Length: 500")}{`);
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    assert.match(answer.toString(), /^HTTP\/1\.1 401 /);
+  });
+
+  it("keeps a body that is not UTF-8 as a dead letter", async () => {
+    await using receiver = await startReceiver();
+    const body = Buffer.from(success.replace("order-1", "order-\u00ff"), "latin1");
+    assert.equal((await receiver.send(signed(body))).status, 200);
+    const [letter] = await lettersOf(receiver.log, "shop");
+    assert.equal(letter?.reason, "the body is not UTF-8");
+  });
+
   describe("large bodies", () => {
     const filled = (length: number) => success.padEnd(length, " ");
 

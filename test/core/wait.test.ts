@@ -187,6 +187,17 @@ test("a wait ends soon after an open call has ended without an event", async (t)
   assert.equal((await waiting)?.callIsOpen, false);
 });
 
+test("a wait goes on while a confirmation of what is held is pending", async (t) => {
+  const { waits, append, passes } = await pendingRig(t);
+  await append({ paymentId: "p-0", status: "success", held: true });
+  await append({ paymentId: "p-0", operation: "confirm", status: "pending" });
+  const { waiting, isOver } = waits();
+  await passes();
+  assert.equal(isOver(), false);
+  await append({ paymentId: "p-0", operation: "confirm", status: "success" });
+  assert.equal((await waiting)?.callIsOpen, false);
+});
+
 test("a shutdown ends all waits, and later ones end at once", async (t) => {
   const { waits, passes, context } = await pendingRig(t);
   const before = waits();
