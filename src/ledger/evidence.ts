@@ -21,7 +21,8 @@ import { paymentState, succeeded } from "./payment-state.ts";
  * - a failure is not if another open call may have made it and is left with none: that call's own
  *   answer may come, while this one may still charge;
  * - an attempt that failed or goes on is not if it may be that of a call which ended without naming
- *   its payment (`namelessMark`), or which the success of another one settled (`markByAnother`);
+ *   its payment (`namelessMark`), nor any that may be of a call which the success of another one
+ *   settled (`markByAnother`);
  * - a failure is not for a running call: it may be that of a call which the store does not know yet,
  *   while this one may still charge.
  *
@@ -156,13 +157,17 @@ function claimed(
       // call made a second time.
       .sort((a, b) => failed(a) - failed(b) || byPlace(beganAt(method, a), beganAt(method, b)));
     // Each of these calls may have made an attempt that fails, or goes on until it is told as failed:
-    // as many failures are left to them, and until all are known, so is what goes on.
-    const nameless = marks.filter((mark) => isNameless(mark, method)).length;
-    const areTheirs = all.filter(failed).slice(0, nameless);
+    // as many failures are left to them, and until all are known, so is what goes on. One that another
+    // one's success settled may have succeeded too, once that was taken back.
+    const nameless = marks.filter((mark) => isNameless(mark, method));
+    const failures = all.filter(failed).slice(0, nameless.length);
+    const later = all.filter((state) => succeeded(state) && beganAfter(of, state));
+    const settled = nameless.filter((mark) => mark === markByAnother).length;
+    const areTheirs = [...failures, ...later.slice(0, settled)];
     const found = all.find((state) => {
-      if (areTheirs.includes(state)) return false;
-      if (state.rank !== 2 && areTheirs.length < nameless) return false;
-      return !taken.has(state) && beganAfter(of, state);
+      if (areTheirs.includes(state) || taken.has(state)) return false;
+      if (state.rank !== 2 && failures.length < nameless.length) return false;
+      return beganAfter(of, state);
     });
     if (found) taken.add(found);
     return found;

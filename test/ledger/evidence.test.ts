@@ -159,10 +159,11 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
     `${takenBack} refund o1 9.99; a? p1; b? ! CreatePayment; open `,
   ],
   // It arrived once the payment was taken back, before the gateway knew of that.
-  "a call that a success settled may be any later attempt but one that succeeds": [
+  "a call that a success settled may be any later attempt": [
     "p0 success; a lost; open ; p0 success cancel; b lost; p1 pending; b?; p2 pending; b?; p1 failure; b? p2 goes on",
     "p0 success; a lost; open ; p0 success cancel; b lost; p1 pending; p1 failure; b?; p2 failure; b? p2",
     "p0 success; a lost; open ; p0 success cancel; b lost; p1 pending; p1 success; open ",
+    "p0 success; a lost; open ; b runs; p0 success cancel; p1 success; p1 success cancel; b?; open b running; state UNKNOWN",
   ],
   "an already-paid answer that may be about a success taken back earlier settles no call": [
     "p1 success; p1 success cancel; a lost; said paid; open a unknown; state UNKNOWN",
