@@ -168,7 +168,7 @@ async function refusal(checkout: string): Promise<string> {
   const ended = exec(process.execPath, args, { cwd: checkout });
   const { code, stderr } = await ended.then(
     () => assert.fail("it went on"),
-    (error: Ended) => error,
+    (error: { readonly code: number; readonly stderr: string }) => error,
   );
   assert.equal(code, 1);
   return stderr;
