@@ -212,7 +212,7 @@ function refused(url: string, status: number, expected: number): CommandError {
   const advice: Readonly<Record<number, string>> = {
     401: ": the password is not that of the account (--password-file, UPSTREAM_PASSWORD)",
     404: ": no account of that name, or no receiver of callbacks there",
-    503: ": the event store is out of reach",
+    503: ": it could not store the callback; its log says why",
   };
   return new CommandError(`${url} answered ${status}, not ${expected}${advice[status] ?? ""}`);
 }

@@ -142,7 +142,7 @@ const answers = {
   slow: [408, "the body did not arrive in time", { connection: "close" }],
   overloaded: [503, "too many callbacks at once"],
   too_large: [413, "the body is over 1 MiB"],
-  unavailable: [503, "the event store is out of reach"],
+  unavailable: [503, "the callback could not be stored"],
   aborted: undefined,
 } as const satisfies Record<string, readonly [number, string, OutgoingHttpHeaders?] | undefined>;
 

@@ -175,7 +175,7 @@ export const defects = defectsIn({
   },
   "callbacks/receiver.ts": {
     "a callback is answered 200 though it was not stored": {
-      line: 'unavailable: [503, "the event store is out of reach"],',
+      line: 'unavailable: [503, "the callback could not be stored"],',
       instead: 'unavailable: [200, ""],',
       brokenChecks: ["acknowledged, not in the log once"],
       shownBy: 2,
