@@ -26,7 +26,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   model: [],
   collections: [],
   secrets: [],
-  wire: ["net/bounded-json.ts", "net/intake-limits.ts"],
+  wire: ["net/bounded-json.ts", "net/intake-limits.ts", "net/json.ts"],
   net: [],
   redis: ["net/client-tls.ts", "net/system-errors.ts", "net/timer.ts"],
   auth: ["net/reloaded-files.ts", "net/system-errors.ts"],

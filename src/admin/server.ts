@@ -6,6 +6,7 @@ import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import type { Body, Intake } from "../net/intake.ts";
+import { isJsonType } from "../net/json.ts";
 import type { Misdirection } from "../net/request-head.ts";
 import { type AdminAnswer, type Operator, Refused, type Routes } from "./operator.ts";
 
@@ -94,7 +95,7 @@ export function createAdminServer(options: AdminOptions): Server {
       const operator = await options.operatorOf(request);
       const method = methodOf(request);
       // A page of another origin can make a browser post a form or plain text, but not JSON.
-      if (method === "POST" && !isJson.test(request.headers["content-type"] ?? "")) {
+      if (method === "POST" && !isJsonType(request.headers["content-type"])) {
         throw new Refused(415, "send content-type: application/json");
       }
       const route = routeOf(method, path);
@@ -157,7 +158,6 @@ const withoutOperators =
 
 const operatorPaths: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 
-const isJson = /^application\/json *(?:;|$)/i;
 /** Far more than the console sends. */
 const maxBodyBytes = 16 * 1024;
 

@@ -4,6 +4,7 @@ import { isUtf8Address } from "../net/address-text.ts";
 import type { Slot } from "../net/admission.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import type { Body } from "../net/intake.ts";
+import { isJsonObject, isJsonType } from "../net/json.ts";
 import type { Edge } from "./edge.ts";
 import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";
@@ -53,7 +54,7 @@ function tooLarge(): RequestError {
  * rejected: a page of another origin can make a browser send those without a CORS preflight.
  */
 function refuseOtherBodies(headers: IncomingHttpHeaders): void {
-  if (!jsonType.test(headers["content-type"] ?? "")) {
+  if (!isJsonType(headers["content-type"])) {
     throw new RequestError("the body must be application/json", ...unsupported);
   }
   if (!/^(?:identity)?$/i.test(headers["content-encoding"] ?? "")) {
@@ -63,7 +64,6 @@ function refuseOtherBodies(headers: IncomingHttpHeaders): void {
 }
 
 const unsupported = ["UNSUPPORTED_MEDIA_TYPE", { status: 415 }] as const;
-const jsonType = /^application\/json *(?:;|$)/i;
 
 function ofBody(bytes: Buffer): Sent {
   // UTF-8 has the bytes of JSON's own characters nowhere else.
@@ -74,7 +74,7 @@ function ofBody(bytes: Buffer): Sent {
   if (text.includes("\ufffd") && !isUtf8(bytes)) throw new RequestError("the body must be UTF-8");
   const sent = jsonOf(text, "the body must be JSON");
   if (Array.isArray(sent)) throw new RequestError("Batching is not supported.");
-  if (!isObject(sent)) throw new RequestError("the body must be a JSON object");
+  if (!isJsonObject(sent)) throw new RequestError("the body must be a JSON object");
   return sent;
 }
 
@@ -109,11 +109,7 @@ function checked({ query, variables, operationName, extensions, ...others }: Sen
   }
   if (typeof query !== "string") throw new RequestError('"query" must be a string');
   for (const [name, value] of Object.entries({ variables, extensions })) {
-    if (!isObject(value ?? {})) throw new RequestError(`"${name}" must be an object`);
+    if (!isJsonObject(value ?? {})) throw new RequestError(`"${name}" must be an object`);
   }
   return { query, variables, operationName } as Params;
-}
-
-function isObject(value: unknown): value is Sent {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

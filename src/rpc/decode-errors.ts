@@ -10,6 +10,7 @@ import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { invalidFields } from "../core/validate.ts";
 import { type FieldViolation, GatewayError } from "../errors.ts";
 import { isOfCalendar } from "../model/instant.ts";
+import { isJsonObject } from "../net/json.ts";
 
 /**
  * The error for a JSON request that protobuf-es refused. Its own error quotes the value that did not
@@ -23,7 +24,7 @@ export function errorOfJson(request: DescMessage, text: string, refusal: string)
   if (twice !== undefined)
     return invalid(`${isName(twice) ? `the key "${twice}"` : "a key"} is given twice`);
   const json = parsed(text);
-  if (!isObject(json)) return invalid("the request is not a JSON object");
+  if (!isJsonObject(json)) return invalid("the request is not a JSON object");
   const { path, message } = violationIn(request, json, "") ?? {
     path: "",
     message: "cannot be read",
@@ -94,7 +95,7 @@ function violationAt(field: DescField, value: unknown, path: string): FieldViola
 function violationOf(field: DescField, value: unknown, path: string): FieldViolation | undefined {
   const { message } = field;
   const isOurs = message && !message.typeName.startsWith("google.protobuf.");
-  if (isOurs && isObject(value)) return violationIn(message, value, path);
+  if (isOurs && isJsonObject(value)) return violationIn(message, value, path);
   const json = (field.fieldKind === "list" ? [value] : value) as JsonValue;
   try {
     fromJson(field.parent, { [field.name]: json });
@@ -109,10 +110,6 @@ function violationOf(field: DescField, value: unknown, path: string): FieldViola
 
 export function isInstant({ message }: DescField): boolean {
   return message?.typeName === TimestampSchema.typeName;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A value of the field; of a list, one of its items. */

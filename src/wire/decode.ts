@@ -2,6 +2,7 @@ import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
 import { oncePer } from "../collections/once-per.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedText } from "../model/unrecognized.ts";
+import { isJsonObject } from "../net/json.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { parseWithNumberTexts, plainDecimal, soleNumber } from "./number.ts";
 import { type WireField, type WireKind, wireFields, wireTexts } from "./plan.ts";
@@ -325,8 +326,4 @@ function listReader(read: Read): Read {
     }
     return list;
   };
-}
-
-export function isJsonObject(value: unknown): value is Properties {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

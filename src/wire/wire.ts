@@ -3,14 +3,8 @@ import type { UnrecognizedValue } from "../gen/payments/v1/unrecognized_value_pb
 import { isWhole, noteUnreadFields, unrecognizedValue } from "../model/unrecognized.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import {
-  type DecodeOptions,
-  isJsonObject,
-  readMessage,
-  readMessages,
-  Walk,
-  type WireFault,
-} from "./decode.ts";
+import { isJsonObject } from "../net/json.ts";
+import { type DecodeOptions, readMessage, readMessages, Walk, type WireFault } from "./decode.ts";
 import { writerOf } from "./encode.ts";
 
 export type { DecodeOptions, WireFault } from "./decode.ts";
