@@ -28,7 +28,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   secrets: [],
   wire: ["net/bounded-json.ts", "net/intake-limits.ts", "net/json.ts"],
   net: [],
-  redis: ["net/client-tls.ts", "net/system-errors.ts", "net/timer.ts"],
+  redis: ["net/address-text.ts", "net/client-tls.ts", "net/system-errors.ts", "net/timer.ts"],
   auth: ["net/reloaded-files.ts", "net/system-errors.ts"],
   upstream: [
     ...["ratelimit/", "wire/"],

@@ -4,6 +4,7 @@ import { GatewayError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
+import { percentDecoded } from "../net/address-text.ts";
 import type { OnCut } from "../net/cut.ts";
 import type { Body, Intake, Received, Unread } from "../net/intake.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
@@ -187,15 +188,11 @@ interface Route {
 function routeOf(url: string, accounts: CallbackOptions["accounts"]): Route | undefined {
   const match = /^\/callbacks\/([^/?#]+)\/([a-z]+)(?:\?.*)?$/.exec(url);
   const kind = kindOfResource(match?.[2] ?? "");
-  if (!match || kind === undefined) return undefined;
-  try {
-    const account = decodeURIComponent(match[1] ?? "");
-    const of = accounts.get(account);
-    const passwords = of && [of.password, ...of.previousPasswords];
-    return passwords && { account, kind, resource: kinds[kind].resource, passwords };
-  } catch {
-    return undefined; // Malformed percent-encoding.
-  }
+  const account = percentDecoded(match?.[1] ?? "");
+  if (kind === undefined || account === undefined) return undefined;
+  const of = accounts.get(account);
+  const passwords = of && [of.password, ...of.previousPasswords];
+  return passwords && { account, kind, resource: kinds[kind].resource, passwords };
 }
 
 /** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */

@@ -3,6 +3,7 @@ import { validateHeaderName, validateHeaderValue } from "node:http";
 import * as z from "zod";
 import { bearerText } from "../auth/caller.ts";
 import { payoutSteps } from "../model/payout-statuses.ts";
+import { percentDecoded } from "../net/address-text.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 
 /** A kind of value: what it accepts, in words, and how its text is read. */
@@ -172,15 +173,6 @@ export const redisUrls = kind(
   (text) => (parseRedisUrl(text) ? text : undefined),
 );
 
-/** The text without percent-encoding; undefined if the encoding is wrong. */
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Names joined by commas; `none` stands for no names. */
 export function names<const Name extends string>(...known: readonly Name[]) {
   return kind(`none, or ${known.join(", ")} joined by commas`, (text) => {
@@ -213,8 +205,8 @@ export const pairs = kind("key=value pairs joined by commas, percent-encoded", (
   const found: Record<string, string> = {};
   for (const pair of text.split(",").filter((part) => part.trim() !== "")) {
     const match = /^\s*([^=\s]+)\s*=(.*)$/s.exec(pair);
-    const key = decoded(match?.[1] ?? "");
-    const value = decoded(match?.[2]?.trim() ?? "");
+    const key = percentDecoded(match?.[1] ?? "");
+    const value = percentDecoded(match?.[2]?.trim() ?? "");
     if (!key || value === undefined) return undefined;
     found[key] = value;
   }

@@ -16,3 +16,12 @@ export function isUtf8Address(url: string): boolean {
 const notAscii = /[^ -~]/;
 /** Bytes that are not ASCII, encoded or not. */
 const suspicious = /[^ -~]|%[89a-f]/i;
+
+/** A text without its percent-encoding; undefined if the encoding is wrong or not of UTF-8. */
+export function percentDecoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

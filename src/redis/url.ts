@@ -1,3 +1,5 @@
+import { percentDecoded } from "../net/address-text.ts";
+
 /** `redis+sentinel://user:password@host:port,host:port/master-name` */
 const sentinelUrl = /^(rediss?)\+sentinel:\/\/(?:([^/\s]*)@)?([^/@\s]+)\/([^/\s]+)$/;
 
@@ -19,8 +21,8 @@ export function parseRedisUrl(text: string) {
   const path = nodes.length > 1 ? /^\/?0?$/ : /^\/?\d*$/;
   if (protocols.size > 1 || !urls.every(({ pathname }) => path.test(pathname))) return undefined;
   const users = hosts ? [user.split(/:(.*)/)] : urls.map((url) => [url.username, url.password]);
-  const credentials = users.map(decoded);
-  if (!credentials.every((one) => one !== undefined)) return undefined;
+  const credentials = users.map((texts) => texts.map(percentDecoded));
+  if (credentials.flat().includes(undefined)) return undefined;
   const [[username = "", password = ""] = []] = credentials;
   const addresses = urls.map(({ hostname, port }) => ({
     host: hostname.replace(/^\[|\]$/g, ""),
@@ -32,13 +34,4 @@ export function parseRedisUrl(text: string) {
 /** Whether a replica can become the primary: Sentinels and clusters promote one on a failure. */
 export function hasFailover(url: string): boolean {
   return sentinelUrl.test(url) || url.includes(",");
-}
-
-/** The texts without percent-encoding; undefined if the encoding of one is wrong. */
-function decoded(texts: readonly string[]): string[] | undefined {
-  try {
-    return texts.map((text) => decodeURIComponent(text));
-  } catch {
-    return undefined;
-  }
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
-import { isUtf8Address } from "../../net/address-text.ts";
+import { isUtf8Address, percentDecoded } from "../../net/address-text.ts";
 import { createContext, createWatch } from "../context.ts";
 import type { Edge } from "../edge.ts";
 import {
@@ -63,7 +63,8 @@ export function createWatchPath({ core, corsOrigins, log }: Edge) {
       refuseForeignPage(headers, corsOrigins);
       const context = await createContext(core, operation);
       const { searchParams: query } = new URL(url, "http://localhost");
-      const externalId = externalIdOf(watched.externalId);
+      const externalId = percentDecoded(watched.externalId);
+      if (externalId === undefined) throw notUtf8();
       const isFinal = flagOf(query, "until_final");
       const live = createWatch(context, watched.kind.name, externalId, isFinal, query.get("after"));
       const show = (delivery: Delivery) => delivery;
@@ -88,14 +89,6 @@ const notGet = new GatewayError("UNIMPLEMENTED", "a watch is a GET", {
   reason: "METHOD_NOT_ALLOWED",
 });
 const headOfNotGet = { status: 405, headers: { allow: "GET" }, retryable: false };
-
-function externalIdOf(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    throw notUtf8();
-  }
-}
 
 function notUtf8(): GatewayError {
   return invalidFields([{ path: "external_id", message: "must be percent-encoded UTF-8" }]);
