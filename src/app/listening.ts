@@ -5,6 +5,7 @@ import tls from "node:tls";
 import type { Address } from "../config/kinds.ts";
 import { ConfigError } from "../errors.ts";
 import { acceptBacklog } from "../net/connections.ts";
+import { closeIdleUntil } from "../net/http1.ts";
 
 /** Opens a listener; resolves with its URL. @throws ConfigError naming the variable */
 export async function listen(server: Server, variable: string, address: Address): Promise<string> {
@@ -43,16 +44,12 @@ function url(server: Server, host: string): string {
   return `${server instanceof tls.Server ? "https" : "http"}://${name}:${port}`;
 }
 
-/**
- * Resolves once a closing server is closed. It closes idle connections again and again, since a
- * connection that is kept alive becomes idle only after its last response.
- */
-export async function closed(server: HttpServer): Promise<void> {
-  const sweep = setInterval(() => server.closeIdleConnections(), 25);
-  await new Promise<void>((resolve) => {
+/** Resolves once a closing server is closed. Until then its idle connections are closed. */
+export function closed(server: HttpServer): Promise<void> {
+  const over = new Promise<void>((resolve) => {
     server.once("close", resolve);
     // The server may be closed already, and emits `close` no more.
     server.getConnections((_, count) => count === 0 && !server.listening && resolve());
   });
-  clearInterval(sweep);
+  return closeIdleUntil(server, over);
 }

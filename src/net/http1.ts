@@ -51,6 +51,16 @@ export function limitHttp1(
 type PassesHttp1 = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /**
+ * Closes a server's idle connections again and again until `closed` resolves: one that is kept alive
+ * becomes idle only after its last response.
+ */
+export async function closeIdleUntil(server: Server, closed: Promise<void>): Promise<void> {
+  const sweep = setInterval(() => server.closeIdleConnections(), 25);
+  await closed;
+  clearInterval(sweep);
+}
+
+/**
  * Refuses what Node's HTTP/1.1 server allows: requests pipelined without end, and those that
  * `readTarget` or `hasKnownCoding` refuses. Counts what Node's parser refuses.
  */

@@ -9,7 +9,7 @@ import { ageConnection } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { limitConnections } from "./connections.ts";
 import type { OnCut } from "./cut.ts";
-import { guardHttp1, http1Options } from "./http1.ts";
+import { closeIdleUntil, guardHttp1, http1Options } from "./http1.ts";
 import type { Intake, Outlet } from "./intake.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
 import { createSessionGuard } from "./session-guard.ts";
@@ -157,15 +157,9 @@ export function createOnePort(options: OnePortOptions) {
       endKeepAlive();
       for (const socket of undecided.values()) socket.destroy();
       guard.close();
-      // A connection that is kept alive becomes idle after its last response. `h1` is not closed: that
-      // would end the time-out checks, and a request that stalls would hold the drain.
-      const sweep = setInterval(() => h1.closeIdleConnections(), 25);
-      return new Promise((resolve) => {
-        acceptor.close(() => {
-          clearInterval(sweep);
-          resolve();
-        });
-      });
+      // `h1` is not closed: that would end the time-out checks, and a request that stalls would hold
+      // the drain.
+      return closeIdleUntil(h1, new Promise((resolve) => acceptor.close(() => resolve())));
     },
     /** Cuts every connection. */
     destroy(): void {
