@@ -104,6 +104,14 @@ function asReason(code: string): string {
   return (/^[A-Z].{2}/.test(name) ? name : `CODE_${name}`).slice(0, 63).replace(/_$/, "");
 }
 
+/** An INVALID_ARGUMENT that names the given fields. */
+export function invalidFields(fields: readonly FieldViolation[]): GatewayError {
+  return new GatewayError("INVALID_ARGUMENT", textOfFields(fields), {
+    reason: "INVALID_FIELDS",
+    fields,
+  });
+}
+
 /** The refused fields of a request in one text. */
 export function textOfFields(fields: readonly FieldViolation[]): string {
   return fields.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");

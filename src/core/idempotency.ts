@@ -7,11 +7,10 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
-import { GatewayError, type GatewayErrorDetails } from "../errors.ts";
+import { GatewayError, type GatewayErrorDetails, invalidFields } from "../errors.ts";
 import { UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import type { Seal } from "../secrets/seal.ts";
 import type { Call } from "./core.ts";
-import { invalidFields } from "./validate.ts";
 
 /**
  * The key of a call, from its header or its input. Undefined for a call without one.

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { invalidFields } from "./validate.ts";
+import { invalidFields } from "../errors.ts";
 
 /**
  * The page tokens of a list: each names a place in it, and is valid only for a list with the same

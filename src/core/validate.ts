@@ -9,7 +9,7 @@ import { pathToString, type ReflectMessage, reflect } from "@bufbuild/protobuf/r
 import { createValidator, type Validator, type Violation } from "@bufbuild/protovalidate";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { oncePer } from "../collections/once-per.ts";
-import { type FieldViolation, GatewayError, textOfFields } from "../errors.ts";
+import { type FieldViolation, invalidFields } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
 import { surelyValid } from "../gen/rules.ts";
 
@@ -65,14 +65,6 @@ const sizeOf = oncePer((field: DescField) => {
     maxItems: (type.case === "repeated" && Number(type.value.maxItems)) || Number.POSITIVE_INFINITY,
   };
 });
-
-/** An INVALID_ARGUMENT that names the given fields. */
-export function invalidFields(fields: readonly FieldViolation[]): GatewayError {
-  return new GatewayError("INVALID_ARGUMENT", textOfFields(fields), {
-    reason: "INVALID_FIELDS",
-    fields,
-  });
-}
 
 /**
  * A rule over several fields belongs to the message, so protovalidate names no field for it. The id

@@ -1,6 +1,5 @@
 import type { Call, Push } from "../core/core.ts";
-import { invalidFields } from "../core/validate.ts";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, invalidFields } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { ResultOf } from "./prepared-operation.ts";
 

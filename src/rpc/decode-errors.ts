@@ -7,8 +7,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { invalidFields } from "../core/validate.ts";
-import { type FieldViolation, GatewayError } from "../errors.ts";
+import { type FieldViolation, GatewayError, invalidFields } from "../errors.ts";
 import { isOfCalendar } from "../model/instant.ts";
 import { isJsonObject } from "../net/json.ts";
 

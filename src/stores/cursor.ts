@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, invalidFields } from "../errors.ts";
 
 /** Position of an event in an account's log: the text of `Event.cursor`. */
 export type Cursor = string;
@@ -59,11 +59,7 @@ export function oldestPlace(nowMs: number, retentionMs: number): string {
 export function decodeCursor(text: string): { readonly place: string; readonly epoch: string } {
   const [, place, epoch] = /^([0-9a-f]{18})-([0-9a-f]{8})$/.exec(text) ?? [];
   if (place === undefined || epoch === undefined) {
-    const message = "is not a cursor";
-    throw new GatewayError("INVALID_ARGUMENT", `after_cursor: ${message}`, {
-      reason: "INVALID_FIELDS",
-      fields: [{ path: "after_cursor", message }],
-    });
+    throw invalidFields([{ path: "after_cursor", message: "is not a cursor" }]);
   }
   return { place, epoch };
 }

@@ -1,5 +1,5 @@
 import type { Listing, Page } from "../../core/core.ts";
-import { invalidFields } from "../../core/validate.ts";
+import { invalidFields } from "../../errors.ts";
 import type { PageRequest } from "../loaders.ts";
 import type { CostExtensions } from "../operation-limits.ts";
 import { builder } from "./builder.ts";

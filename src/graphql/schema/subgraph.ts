@@ -9,7 +9,7 @@ import {
   printSchema,
 } from "graphql";
 import { pickAccount } from "../../auth/account.ts";
-import { invalidFields } from "../../core/validate.ts";
+import { invalidFields } from "../../errors.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import { type KindName, kindNames } from "../../model/kinds.ts";

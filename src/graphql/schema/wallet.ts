@@ -1,4 +1,4 @@
-import { invalidFields } from "../../core/validate.ts";
+import { invalidFields } from "../../errors.ts";
 import { CustomerIdentitySchema } from "../../gen/payments/v1/customer_pb.ts";
 import {
   DeletedWalletItemSchema,

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { invalidFields } from "../../core/validate.ts";
-import { GatewayError } from "../../errors.ts";
+import { GatewayError, invalidFields } from "../../errors.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address, percentDecoded } from "../../net/address-text.ts";
 import { createContext, createWatch } from "../context.ts";
