@@ -50,7 +50,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   core: ["live/", "upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],
   rpc: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
   graphql: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
-  admin: [...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "upstream/", "wire/"]],
+  admin: [
+    ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "upstream/", "wire/"],
+    "stores/cursor.ts",
+  ],
   "telemetry/tracing": ["version.ts"],
   // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`,
   // and what reads REDIS_URL.

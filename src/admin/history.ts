@@ -8,7 +8,6 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import { msOf } from "../ledger/evidence.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { PlacedFact } from "../ledger/log.ts";
@@ -19,6 +18,7 @@ import { unrecognizedIn } from "../model/unrecognized.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { keepDigits, mask } from "../secrets/redact.ts";
 import { splitSecrets } from "../secrets/secret-fields.ts";
+import { msOf } from "../stores/cursor.ts";
 import { encode } from "../wire/wire.ts";
 import type { History, HistoryEvent, OperationState } from "./console-api.ts";
 

@@ -6,6 +6,7 @@ import {
   type ListEventsRequest,
 } from "../gen/payments/v1/event_service_pb.ts";
 import { kindOf } from "../model/kinds.ts";
+import { cursorForm } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, History } from "./core.ts";
 import { pageTokens } from "./page-token.ts";
@@ -37,8 +38,6 @@ async function listEvents(
   const endCursor = hasNextPage ? edges.at(-1)?.cursor : undefined;
   return { edges, hasNextPage, hasPreviousPage: pageToken !== "", endCursor };
 }
-
-const cursorForm = /^[0-9a-f]{18}-[0-9a-f]{8}$/;
 
 const defaultTtlSeconds = 900;
 

@@ -23,13 +23,13 @@ import {
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
-import { msOf } from "../ledger/evidence.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, OperationState } from "../ledger/log.ts";
 import { standingOf } from "../ledger/open-calls.ts";
 import { isPayingOperation } from "../ledger/payment-state.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
+import { msOf } from "../stores/cursor.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";

@@ -1,7 +1,7 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
-import { placeIn } from "../stores/cursor.ts";
+import { msOf, placeIn } from "../stores/cursor.ts";
 import type { Ending, Evidence, OpenCall } from "./intents.ts";
 import type { Fact, Facts, PlacedFact } from "./log.ts";
 import { paymentState, succeeded } from "./payment-state.ts";
@@ -223,11 +223,6 @@ function beganAfter(call: OpenCall, state: PlacedFact): boolean {
   if (isUnderWay(place)) return true;
   // A snapshot's places are cursors, with an epoch behind them.
   return after === undefined ? msOf(place) >= startedMs(call) : placeIn(place) > after;
-}
-
-/** On the clock that also times calls. */
-export function msOf(place: string): number {
-  return Number.parseInt(place.slice(0, 12), 16);
 }
 
 /** An event of the step under way has no place yet: it is the last. */

@@ -3,7 +3,7 @@ import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import { noReport, type Observations } from "../report.ts";
-import { assertOf, assertReadable, type Cursor, cursorOf } from "../stores/cursor.ts";
+import { assertOf, assertReadable, type Cursor, cursorOf, msOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions } from "../stores/kernel.ts";
 import { activeTrace } from "../telemetry/tracing/tracing.ts";
 import { type AccountOptions, LedgerAccount } from "./account.ts";
@@ -24,7 +24,6 @@ import {
 import type { Change, Draft } from "./change.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { keptFor } from "./entries.ts";
-import { msOf } from "./evidence.ts";
 import {
   type About,
   type Begun,

@@ -38,9 +38,14 @@ export function placeOf(ms: number, seq = 0): string {
   return ms.toString(16).padStart(12, "0") + seq.toString(16).padStart(6, "0");
 }
 
+/** The millisecond that a place names, on the clock that also times calls. */
+export function msOf(place: string): number {
+  return Number.parseInt(place.slice(0, 12), 16);
+}
+
 /** The millisecond and the count in it that a place names. */
 export function positionOf(place: string): [ms: number, seq: number] {
-  return [Number.parseInt(place.slice(0, 12), 16), Number.parseInt(place.slice(12), 16)];
+  return [msOf(place), Number.parseInt(place.slice(12), 16)];
 }
 
 /** The place after a given one. It grows even if the clock stands still or is set back. */
@@ -55,9 +60,12 @@ export function oldestPlace(nowMs: number, retentionMs: number): string {
   return placeOf(Math.max(nowMs - retentionMs, 0));
 }
 
+/** What a cursor looks like: its place and its epoch. */
+export const cursorForm = /^([0-9a-f]{18})-([0-9a-f]{8})$/;
+
 /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */
 export function decodeCursor(text: string): { readonly place: string; readonly epoch: string } {
-  const [, place, epoch] = /^([0-9a-f]{18})-([0-9a-f]{8})$/.exec(text) ?? [];
+  const [, place, epoch] = cursorForm.exec(text) ?? [];
   if (place === undefined || epoch === undefined) {
     throw invalidFields([{ path: "after_cursor", message: "is not a cursor" }]);
   }
