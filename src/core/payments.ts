@@ -22,7 +22,7 @@ import {
   ResendCallbackResponseSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
-import { paymentEntry } from "../ledger/entry.ts";
+import { numberOf, paymentEntry } from "../ledger/entry.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, OperationState } from "../ledger/log.ts";
 import { standingOf } from "../ledger/open-calls.ts";
@@ -236,11 +236,4 @@ function summaryOf(of: OperationState): MessageInitShape<typeof OperationSummary
     at: timestampFromMs(msOf(place)),
     unrecognized: words.map((word) => unrecognizedValue(...word)),
   };
-}
-
-function numberOf<Value extends number>(
-  values: Record<string, string | Value>,
-  name: string,
-): Value {
-  return (values[name.toUpperCase()] ?? 0) as Value;
 }

@@ -204,6 +204,14 @@ function namesOf({ values }: DescEnum): Readonly<Record<number, string>> {
   return Object.fromEntries(known.map((one) => [one.number, one.localName.toLowerCase()]));
 }
 
+/** The enum's value of such a word; 0 for a word that the contract does not have. */
+export function numberOf<Value extends number>(
+  values: Record<string, string | Value>,
+  name: string,
+): Value {
+  return (values[name.toUpperCase()] ?? 0) as Value;
+}
+
 /** The name of an operation that the contract does not have; no known name begins like it. */
 const otherOperation = "other:";
 

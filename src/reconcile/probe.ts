@@ -7,7 +7,7 @@ import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import { paymentEntry, payoutEntry } from "../ledger/entry.ts";
+import { numberOf, paymentEntry, payoutEntry } from "../ledger/entry.ts";
 import { isOperationOf } from "../ledger/evidence.ts";
 import type { Intent, SettledBy } from "../ledger/intents.ts";
 import type { Entry, OperationState } from "../ledger/log.ts";
@@ -107,8 +107,8 @@ async function probeByCallback(
   let probed: Probed = { lookupMethod: "resend", kind: "notFound" };
   // If the service knows none of these operations, it does not know the call.
   for (const name of moneyMethods[method].operations) {
-    const value = PaymentOperation[name.toUpperCase() as keyof typeof PaymentOperation];
-    const request = create(ResendCallbackRequestSchema, { externalId, operation: value });
+    const operation = numberOf(PaymentOperation, name);
+    const request = create(ResendCallbackRequestSchema, { externalId, operation });
     probed = await asked("resend", async () => {
       await upstream.resendCallback(request, options);
       return undefined;
