@@ -1,3 +1,4 @@
+import { type GatewayError, unauthenticated } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
 
 /** What a caller may do. `admin` gives access to the admin listener, and to no call. */
@@ -55,6 +56,11 @@ export interface Caller extends Grant {
   readonly account: string;
   /** `X-CUSTOMER-AUTH` as the caller sent it: the upstream identifies the customer by it alone. */
   readonly customerToken?: string;
+}
+
+/** The error for a token that has expired: before a call, or during a stream or on an open socket. */
+export function tokenExpired(): GatewayError {
+  return unauthenticated("the token has expired", { reason: "TOKEN_EXPIRED" });
 }
 
 /** What a caller can send as `Authorization: Bearer …`: visible ASCII characters. */

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { errors, type JWTPayload, jwtVerify } from "jose";
 import * as z from "zod";
 import { GatewayError, unauthenticated } from "../errors.ts";
-import { type Credential, isScope, type Scope } from "./caller.ts";
+import { type Credential, isScope, type Scope, tokenExpired } from "./caller.ts";
 import type { KeySet } from "./key-set.ts";
 
 /** Which claims of a JWT say who its caller is. */
@@ -83,7 +83,7 @@ async function verified(
     throw refusalOf(error);
   });
   const expiresAtMs = (payload.exp ?? 0) * 1_000;
-  if (expiresAtMs <= Date.now()) throw expired();
+  if (expiresAtMs <= Date.now()) throw tokenExpired();
   const accounts = claimed(payload, "merchants", texts, "a list of texts");
   const merchants = accounts && new Set(accounts);
   const customer = claimed(payload, customerClaim, id, "a customer's id");
@@ -101,16 +101,12 @@ async function verified(
 
 function refusalOf(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
-  if (error instanceof errors.JWTExpired) return expired();
+  if (error instanceof errors.JWTExpired) return tokenExpired();
   if (error instanceof errors.JWTClaimValidationFailed) {
     // The claim's name helps to set up a caller, and tells an attacker nothing new.
     return invalid(`the token's claim ${error.claim} is missing or wrong`);
   }
   return invalid("the token is not valid");
-}
-
-function expired(): GatewayError {
-  return unauthenticated("the token has expired", { reason: "TOKEN_EXPIRED" });
 }
 
 function invalid(message: string): GatewayError {

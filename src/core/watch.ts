@@ -1,5 +1,6 @@
 import timers from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
+import { tokenExpired } from "../auth/caller.ts";
 import { oncePer } from "../collections/once-per.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
@@ -284,9 +285,7 @@ function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () 
       timer = setTimeout(check, Math.min(leftMs, maxTimerMs)).unref();
       return;
     }
-    end.abort(
-      new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" }),
-    );
+    end.abort(tokenExpired());
   };
   check();
   return () => clearTimeout(timer);

@@ -10,7 +10,7 @@ import {
   type SubscribePayload,
 } from "graphql-ws";
 import * as ws from "ws";
-import type { Caller } from "../../auth/caller.ts";
+import { type Caller, tokenExpired } from "../../auth/caller.ts";
 import type { Credentials } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
@@ -267,7 +267,7 @@ function stillValid(caller: Caller | undefined): Caller {
   caller?.revoked?.throwIfAborted();
   const expired = (caller?.expiresAtMs ?? Number.POSITIVE_INFINITY) <= Date.now();
   if (caller && !expired) return caller;
-  throw new GatewayError("UNAUTHENTICATED", "the token has expired", { reason: "TOKEN_EXPIRED" });
+  throw tokenExpired();
 }
 
 /** The protocol's codes for a caller that is unknown or not allowed. */
