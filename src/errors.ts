@@ -66,6 +66,18 @@ export function unauthenticated(message: string, why: { readonly reason: string 
   return new GatewayError("UNAUTHENTICATED", message, why);
 }
 
+/**
+ * The error for calls and streams that the gateway's shutdown refuses or ends: another gateway
+ * answers the next one.
+ * @param advice follows the message
+ */
+export function shuttingDown(advice = ""): GatewayError {
+  return new GatewayError("UNAVAILABLE", `the gateway is shutting down${advice}`, {
+    reason: "SHUTTING_DOWN",
+    retryAfterMs: 1_000,
+  });
+}
+
 /** What a map holds for a merchant account. @throws Error for a name that is not configured */
 export function ofAccount<T>(all: ReadonlyMap<string, T>, name: string): T {
   const found = all.get(name);

@@ -2,7 +2,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Config } from "../config/config.ts";
 import type { RunningCore } from "../core/create-core.ts";
-import { GatewayError } from "../errors.ts";
+import { shuttingDown } from "../errors.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { RpcServer } from "../rpc/server.ts";
@@ -119,13 +119,6 @@ export function createShutdown(options: ShutdownOptions) {
       await Promise.all([tracing.shutdown(flushMs), options.durations?.shutdown(flushMs)]);
     },
   };
-}
-
-function shuttingDown(advice = ""): GatewayError {
-  return new GatewayError("UNAVAILABLE", `the gateway is shutting down${advice}`, {
-    reason: "SHUTTING_DOWN",
-    retryAfterMs: 1_000,
-  });
 }
 
 /** How long the headers of a connection's first request may take once no more are accepted. */

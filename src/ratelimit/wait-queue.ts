@@ -1,4 +1,4 @@
-import { errorOfAbort, GatewayError } from "../errors.ts";
+import { errorOfAbort, GatewayError, shuttingDown } from "../errors.ts";
 import type { Permit, Priority, TakeOptions } from "./bucket.ts";
 import type { Clock } from "./clock.ts";
 import { keyOf, Turns } from "./turns.ts";
@@ -38,7 +38,7 @@ export class WaitQueue {
 
   /** @throws GatewayError for a call that cannot wait. @returns its deadline, monotonic */
   check({ signal, deadlineMs }: TakeOptions, now: number): number {
-    if (this.closed) throw closedError();
+    if (this.closed) throw shuttingDown();
     if (signal.aborted) throw errorOfAbort(signal);
     const deadlineAt = now + (deadlineMs ?? Infinity) - this.#options.clock.epoch();
     if (deadlineAt <= now) throw deadlineError();
@@ -121,7 +121,7 @@ export class WaitQueue {
     this.closed = true;
     for (const { callers } of Object.values(this.turns)) {
       for (const [, calls] of callers) {
-        for (let first = calls.oldest; first; first = calls.oldest) first.fail(closedError());
+        for (let first = calls.oldest; first; first = calls.oldest) first.fail(shuttingDown());
       }
     }
   }
@@ -147,8 +147,4 @@ function exhaustedError(retryAfterMs: number): GatewayError {
 
 function deadlineError(): GatewayError {
   return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed before the call was sent");
-}
-
-function closedError(): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the gateway is shutting down");
 }

@@ -1,7 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ByAge } from "../collections/by-age.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import { type ErrorCode, errorOfAbort, GatewayError, unlessAborted } from "../errors.ts";
+import {
+  type ErrorCode,
+  errorOfAbort,
+  GatewayError,
+  shuttingDown,
+  unlessAborted,
+} from "../errors.ts";
 import type { Permit } from "../ratelimit/bucket.ts";
 import { noReport } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
@@ -46,7 +52,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
    * sent again at most twice, after a pause with jitter.
    */
   async function send(call: RestCall<unknown>, sending: SendOptions): Promise<unknown> {
-    if (closing.signal.aborted) throw unavailable("the gateway is shutting down");
+    if (closing.signal.aborted) throw shuttingDown();
     const { signal } = sending;
     let failed: GatewayError | undefined;
     let leftMs = timeoutMs;

@@ -203,15 +203,17 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
       });
 
       it("fails with UNAVAILABLE when the bucket closes, and so do later calls", async (t) => {
-        const { bucket, ask, take, refusal } = begin(t);
+        const { bucket, ask, take } = begin(t);
         (await take()).rejected({ reset: "8" });
         const { signal } = new AbortController();
         const waiting = [ask({ signal }), ask({ signal, priority: "money" })];
-        const refused = waiting.map((call) => assert.rejects(call, { code: "UNAVAILABLE" }));
+        const details = { reason: "SHUTTING_DOWN", retryAfterMs: 1_000 };
+        const closed = { code: "UNAVAILABLE", details };
+        const refused = waiting.map((call) => assert.rejects(call, closed));
         await settled();
         bucket.close();
         await Promise.all(refused);
-        await refusal(ask(), "UNAVAILABLE");
+        await assert.rejects(ask(), closed);
         assert.equal(getEventListeners(signal, "abort").length, 0);
       });
     });

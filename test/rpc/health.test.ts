@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
@@ -27,8 +28,9 @@ test("a watch reports NOT_SERVING once a drain is announced, and ends with it", 
   );
 
   const drained = started.server.drain();
-  const end = await watch.next().catch((error: unknown) => ConnectError.from(error));
-  assert.equal((end as ConnectError).code, Code.Unavailable);
+  const end = ConnectError.from(await watch.next().catch((error: unknown) => error));
+  assert.equal(end.code, Code.Unavailable);
+  assert.equal(end.findDetails(ErrorInfoSchema)[0]?.reason, "SHUTTING_DOWN");
   await drained;
 });
 

@@ -110,6 +110,16 @@ test("close ends a pause with the failure that led to it", async (t) => {
   assert.equal(server.requests.length, 1);
 });
 
+test("a closed client sends nothing: it is the gateway that is away, not the service", async (t) => {
+  const { upstream, server } = await serverRig(t, payout);
+  await upstream.close();
+  for (const send of [getPayout, createPayment]) {
+    const { code, details } = await failureOf(send(upstream));
+    assert.deepEqual([code, details.reason], ["UNAVAILABLE", "SHUTTING_DOWN"]);
+  }
+  assert.equal(server.requests.length, 0);
+});
+
 test("a retry that gets no token ends with the previous failure", async (t) => {
   let takes = 0;
   const { upstream, server } = await serverRig(t, html, {

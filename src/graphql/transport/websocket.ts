@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
+import { shuttingDown } from "../../errors.ts";
 import { Drain } from "../../live/drain.ts";
 import { isCrossOrigin } from "../../net/browser-origin.ts";
 import { readTarget } from "../../net/http1.ts";
@@ -98,7 +99,7 @@ export function serveWebSockets(
     const closed = [...sockets.clients].map(
       (socket) => new Promise((resolve) => socket.once("close", resolve)),
     );
-    drain.end(new Error("the gateway is shutting down"), spreadMs);
+    drain.end(shuttingDown(), spreadMs);
     const timeUp = setTimeout(() => sockets.clients.forEach(close), timeoutMs);
     await Promise.all(closed);
     clearTimeout(timeUp);

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import type { DescService } from "@bufbuild/protobuf";
-import { GatewayError } from "../../errors.ts";
+import { GatewayError, shuttingDown } from "../../errors.ts";
 import {
   type Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
@@ -38,7 +38,7 @@ export function createHealth(services: readonly DescService[]) {
             sent = status;
             yield { status };
           } else if (down) {
-            throw new GatewayError("UNAVAILABLE", "the gateway is shutting down");
+            throw shuttingDown();
           } else {
             await once(changes, "change", { signal }).catch(() => signal.throwIfAborted());
           }
