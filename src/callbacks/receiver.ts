@@ -7,6 +7,7 @@ import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { percentDecoded } from "../net/address-text.ts";
 import type { OnCut } from "../net/cut.ts";
 import type { Body, Intake, Received, Unread } from "../net/intake.ts";
+import { intakeLimits } from "../net/intake-limits.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { noReport, type Observations, type Report } from "../report.ts";
@@ -40,9 +41,6 @@ export interface CallbackAccount {
   /** Still accepted while the password is rotated. */
   readonly previousPasswords: readonly Secret[];
 }
-
-/** Largest callback body, in bytes. */
-export const maxBodyBytes = 1024 * 1024;
 
 /**
  * Handles `POST /callbacks/{merchant}/payments` and `.../payouts`; responds 200 only once the
@@ -171,10 +169,11 @@ async function answer(
 const atOnceBytes = 16 * 1024;
 
 async function received(req: IncomingMessage, body: Body, timeoutMs: number): Promise<Received> {
-  if (Number(req.headers["content-length"]) > maxBodyBytes) return "too-large";
+  const { messageBytes: maxBytes } = intakeLimits;
+  if (Number(req.headers["content-length"]) > maxBytes) return "too-large";
   // By then Node's parser has handed over what came with the headers.
   await undefined;
-  return body.atHand(maxBodyBytes) ?? (await body.receive({ maxBytes: maxBodyBytes, timeoutMs }));
+  return body.atHand(maxBytes) ?? (await body.receive({ maxBytes, timeoutMs }));
 }
 
 interface Route {

@@ -1,7 +1,9 @@
+import { intakeLimits } from "../net/intake-limits.ts";
+
 /** Limits of one operation. One that exceeds them is rejected before any upstream call. */
 export const limits = {
-  /** Longest request body and WebSocket message, in bytes: as for callbacks and RPC. */
-  messageBytes: 1024 * 1024,
+  /** Longest request body and WebSocket message, in bytes. */
+  messageBytes: intakeLimits.messageBytes,
   /** Operations in progress on one WebSocket. A page needs one for each list or detail. */
   operationsPerSocket: 100,
   /**

@@ -1,11 +1,15 @@
+const messageBytes = 1024 * 1024;
+
 /** Limits on what arrives, and on what it holds once it is decoded. */
 export const intakeLimits = {
   /** Memory of all bodies and unread answers together, in bytes: the default of the budget. */
   bufferedBytes: 128 * 1024 * 1024,
   /** Share of it that the bodies of one connection may take. */
   shareOfConnection: 1 / 4,
-  /** Largest body of a request, in bytes: a message of 1 MiB and what frames it. */
-  bodyBytes: 1024 * 1024 + 1024,
+  /** Largest message of a call, of an operation or of a callback, in bytes. */
+  messageBytes,
+  /** Largest body of a request, in bytes: a message and what frames it. */
+  bodyBytes: messageBytes + 1024,
   /** All that one call may send to a service that needs no credentials, in bytes. */
   openBodyBytes: 64 * 1024,
   /** Largest message of such a service. */

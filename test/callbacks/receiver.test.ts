@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, it } from "node:test";
-import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
@@ -247,23 +246,24 @@ describe("the callback receiver", () => {
   });
 
   describe("large bodies", () => {
+    const messageBytes = 1024 * 1024;
     const filled = (length: number) => success.padEnd(length, " ");
 
     it("are accepted up to exactly 1 MiB", async () => {
       await using receiver = await startReceiver();
-      assert.equal((await receiver.send(signed(filled(maxBodyBytes)))).status, 200);
+      assert.equal((await receiver.send(signed(filled(messageBytes)))).status, 200);
     });
 
     it("are answered 413 from one byte more on, by their Content-Length", async () => {
       await using receiver = await startReceiver();
-      assert.equal((await receiver.send(signed(filled(maxBodyBytes + 1)))).status, 413);
+      assert.equal((await receiver.send(signed(filled(messageBytes + 1)))).status, 413);
       assert.equal(receiver.verdicts[0]?.verdict, "too_large");
       assert.deepEqual(await history(receiver.log), []);
     });
 
     it("are answered 413 also in chunks, before the body ends", async (t) => {
       await using receiver = await startReceiver();
-      const body = filled(maxBodyBytes + 1);
+      const body = filled(messageBytes + 1);
       const socket = await connected(t, receiver.port);
       const signature = `X-Service-Signature: ${sign(Buffer.from(body), "password")}`;
       socket.write(headOf(signature, "Transfer-Encoding: chunked"));
