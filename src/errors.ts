@@ -129,6 +129,11 @@ export function textOfFields(fields: readonly FieldViolation[]): string {
   return fields.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
 }
 
+/** The reason with which a call's signal aborts at its deadline. */
+export function deadlinePassed(): DOMException {
+  return new DOMException("the deadline passed", "TimeoutError");
+}
+
 /**
  * The error that a caller gets for an aborted signal: the reason if it is a GatewayError, else
  * `DEADLINE_EXCEEDED` for a time-out and `CANCELLED` for anything else.

@@ -1,5 +1,6 @@
 import type { Caller } from "../auth/caller.ts";
 import type { Member } from "../collections/under-way.ts";
+import { deadlinePassed } from "../errors.ts";
 import type { KindName } from "../model/kinds.ts";
 import type { Slot } from "../net/admission.ts";
 import type { Span } from "../telemetry/tracing/tracing.ts";
@@ -75,9 +76,7 @@ export class Operation {
     this.deadlineMs = Date.now() + edge.timeoutMs;
     this.#edge = edge;
     this.#member = edge.underWay.add(this.#controller);
-    this.#timer = setTimeout(() => {
-      this.#controller.abort(new DOMException("the operation took too long", "TimeoutError"));
-    }, edge.timeoutMs);
+    this.#timer = setTimeout(() => this.#controller.abort(deadlinePassed()), edge.timeoutMs);
   }
 
   /** Starts the record. Not called for a CORS preflight, which is not an operation. */

@@ -3,7 +3,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { Member } from "../collections/under-way.ts";
 import { requireScope } from "../core/authorize.ts";
 import { replayedHeader } from "../core/idempotency.ts";
-import { type ErrorCode, errorOfAbort, GatewayError, reasonOf } from "../errors.ts";
+import { deadlinePassed, type ErrorCode, errorOfAbort, GatewayError, reasonOf } from "../errors.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import type { RequestHead } from "../net/request-head.ts";
@@ -210,10 +210,6 @@ export class ServedCall {
     else if (isOpen) log.debug(entry, "rpc");
     else log.info(entry, "rpc");
   }
-}
-
-function deadlinePassed(): DOMException {
-  return new DOMException("the deadline passed", "TimeoutError");
 }
 
 function tooLong(): GatewayError {
