@@ -61,6 +61,37 @@ export class GatewayError extends Error {
   }
 }
 
+/** The store did not answer in time: Redis, or a disk. It may have done all the same what was asked. */
+export class StoreTimeout extends Error {
+  override readonly name = "StoreTimeout";
+  constructor(ms: number) {
+    super(`the store did not answer within ${ms} ms`);
+  }
+}
+
+/** The store did not answer, or answered an error. It may have done all the same what was asked. */
+export class StoreUnavailable extends GatewayError {
+  /**
+   * Whether the store is away, for other processes too: it refuses connections or closes them at
+   * once, cannot be reached, or its cluster reports that it is down. Otherwise it is silent or
+   * answers an error (read-only, loading, out of memory, too few replicas): it may hold what it did
+   * not return.
+   */
+  readonly away: boolean;
+  /** The connection broke or was missing: the next one shows whether the store is away. */
+  readonly broken: boolean;
+
+  /** @param cause its message is logged: it quotes no value */
+  constructor(cause: unknown, { away = false, broken = false } = {}) {
+    super("UNAVAILABLE", "the store is out of reach", {
+      ...{ reason: "STORE_UNAVAILABLE", retryAfterMs: 1_000, cause },
+      ...(cause instanceof Error && { storeSaid: cause.message }),
+    });
+    this.away = away;
+    this.broken = broken;
+  }
+}
+
 /** The error for credentials that are missing, not valid, or not valid any more. */
 export function unauthenticated(message: string, why: { readonly reason: string }): GatewayError {
   return new GatewayError("UNAUTHENTICATED", message, why);

@@ -1,7 +1,7 @@
 import type { Config } from "../config/config.ts";
 import { troubleOf } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
-import { readyWithin } from "../redis/deadline.ts";
+import { readyWithin } from "../redis/ready-within.ts";
 import { printable } from "./terminal.ts";
 
 export const connectMs = 3_000;

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { boundedId } from "../model/bounded-id.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
-import { boundedId } from "../redis/keys.ts";
 import type { Change, Draft } from "./change.ts";
 import { addEntry, addOutcome, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";

@@ -10,10 +10,10 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
+import { boundedId } from "../model/bounded-id.ts";
 import type { Kind } from "../model/kinds.ts";
 import { endOf } from "../model/payout-statuses.ts";
 import { unreadFieldsOf, unrecognizedIn } from "../model/unrecognized.ts";
-import { boundedId } from "../redis/keys.ts";
 import type { AlreadyPaid } from "./intents.ts";
 import type { Entry, Rank, Words } from "./log.ts";
 

@@ -1,6 +1,6 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { boundedId } from "../model/bounded-id.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
-import { boundedId } from "../redis/keys.ts";
 import { msOf, placeIn } from "../stores/cursor.ts";
 import type { Ending, Evidence, OpenCall } from "./intents.ts";
 import type { Fact, Facts, PlacedFact } from "./log.ts";

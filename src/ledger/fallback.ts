@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { UnderWay } from "../collections/under-way.ts";
+import { GatewayError, StoreUnavailable } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
-import { StoreUnavailable, storeAway } from "../redis/ask.ts";
-import { within } from "../redis/deadline.ts";
+import { within } from "../net/timer.ts";
 import { activeSpan } from "../telemetry/tracing/tracing.ts";
 import { intentOfCall, newCall } from "./calls.ts";
 import type { About, Begun, Ending, Intent, Known, NewIntent } from "./intents.ts";
@@ -15,7 +15,7 @@ import { UnreadableRecord } from "./record.ts";
 export interface FallbackOptions extends LedgerOptions {
   /** Whether a call without a key may go on without the account's store after this error. */
   readonly isAway: (error: unknown, account: string) => boolean;
-  /** The error for callers, of an error of the store. Default: UNAVAILABLE. */
+  /** The error for callers, of an error of the store. Default: UNAVAILABLE, which logs its message. */
   readonly unavailable?: (error: unknown) => unknown;
   /**
    * The store can be read while it takes no writes: a call that goes on without it is still barred
@@ -229,12 +229,15 @@ export class LedgerWithFallback extends Ledger {
   }
 
   #within<T>(asked: Promise<T>, limitMs = this.#options.answerMs + replicasMs): Promise<T> {
-    const { unavailable = storeAway } = this.#options;
+    const { unavailable = asUnavailable } = this.#options;
     return within(limitMs, asked).catch((error: unknown) => {
       throw unavailable(error);
     });
   }
 }
+
+const asUnavailable = (error: unknown) =>
+  error instanceof GatewayError ? error : new StoreUnavailable(error);
 
 /** How long replicas may take beyond `answerMs` before a write counts as not answered. */
 const replicasMs = 1_000;

@@ -1,7 +1,6 @@
-import { GatewayError } from "../errors.ts";
+import { GatewayError, StoreUnavailable } from "../errors.ts";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kinds } from "../model/kinds.ts";
-import { StoreUnavailable } from "../redis/ask.ts";
 import { noReport, type Observations } from "../report.ts";
 import { assertOf, assertReadable, type Cursor, cursorOf, msOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions } from "../stores/kernel.ts";

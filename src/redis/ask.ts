@@ -1,14 +1,14 @@
-import { GatewayError } from "../errors.ts";
+import { GatewayError, StoreTimeout, StoreUnavailable } from "../errors.ts";
 import { systemCode } from "../net/system-errors.ts";
+import { within } from "../net/timer.ts";
 import type { RedisClient } from "./connect.ts";
-import { RedisTimeout, readyWithin, within } from "./deadline.ts";
 import { linkOf } from "./link.ts";
+import { readyWithin } from "./ready-within.ts";
 
 /** How long Redis may take to answer a command that does not block, in milliseconds. */
 const answerMs = 1_000;
 /** How long to wait for a connection that is being opened: a short break is no outage. */
 const openMs = 300;
-const retryAfterMs = 1_000;
 
 /**
  * Sends a command to Redis and waits up to `ms` for the answer, 1 s by default.
@@ -28,44 +28,22 @@ export async function ask<T>(
   }
 }
 
-/** The store did not answer, or answered an error. The command may have run all the same. */
-export class StoreUnavailable extends GatewayError {
-  /**
-   * Whether the store is away, for other processes too: it refuses connections or closes them at
-   * once, cannot be reached, or its cluster reports that it is down. Otherwise it is silent or
-   * answers an error (read-only, loading, out of memory, too few replicas): it may hold what it did
-   * not return.
-   */
-  readonly away: boolean;
-  /** The connection broke or was missing: the next one shows whether the store is away. */
-  readonly broken: boolean;
-
-  constructor(given: unknown, { away = false, broken = false } = {}) {
-    const cause = withoutCommand(given);
-    super("UNAVAILABLE", "the store is out of reach", {
-      ...{ reason: "STORE_UNAVAILABLE", retryAfterMs, cause },
-      ...(cause instanceof Error && { storeSaid: cause.message }),
-    });
-    this.away = away;
-    this.broken = broken;
-  }
-}
-
 /**
  * Wraps an error of Redis as StoreUnavailable; a GatewayError is returned unchanged.
  * @param client the client that was asked; without it, the store is not reported as away
  */
 export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   if (error instanceof GatewayError) return error;
+  const cause = withoutCommand(error);
   const link = client && linkOf(client);
   const isReply = error instanceof Error && error.name === "ReplyError";
   // A cluster client retries first, and then reports it behind "Last error: ReplyError: ".
   if (link && error instanceof Error && /^(?:.*: ReplyError: )?CLUSTERDOWN/.test(error.message)) {
-    return new StoreUnavailable(error, { away: link.onDown() });
+    return new StoreUnavailable(cause, { away: link.onDown() });
   }
-  if (!link || isReply) return new StoreUnavailable(error);
-  const broken = !(error instanceof RedisTimeout);
-  return new StoreUnavailable(error, { away: link.isAway(), broken });
+  if (!link || isReply) return new StoreUnavailable(cause);
+  const broken = !(error instanceof StoreTimeout);
+  return new StoreUnavailable(cause, { away: link.isAway(), broken });
 }
 
 /**
@@ -108,7 +86,7 @@ export function inWords({ message }: Error): string {
  * contains keys and values: a system code such as ECONNREFUSED, or what Redis answered.
  */
 export function troubleOf(error: unknown): string {
-  if (error instanceof RedisTimeout) return error.message;
+  if (error instanceof StoreTimeout) return error.message;
   if (error instanceof StoreUnavailable) return troubleOf(error.cause);
   // The driver keeps the error of a cluster's node beside its own.
   const { lastNodeError } = error as { lastNodeError?: unknown };

@@ -1,10 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { type ClientTlsFiles, tlsOptions } from "../net/client-tls.ts";
-import { repeat } from "../net/timer.ts";
+import { repeat, within } from "../net/timer.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { connectorTo } from "./connector.ts";
-import { within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { isCluster, Link, type ServerAddress } from "./link.ts";
 import { connectionOptions, hostAndPort, Sentinels } from "./sentinels.ts";

@@ -1,9 +1,8 @@
 import type { Redis } from "ioredis";
-import { repeat } from "../net/timer.ts";
+import { repeat, within } from "../net/timer.ts";
 import { infoField, readRole } from "./acknowledged.ts";
 import { ask } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
-import { within } from "./deadline.ts";
 import { isCluster } from "./link.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { boundedId } from "../model/bounded-id.ts";
 
 /** The keys of one merchant account. */
 export type AccountKeys = Readonly<ReturnType<typeof accountKeys>>;
@@ -27,18 +27,4 @@ export function accountKeys(prefix: string, account: string) {
     /** Channel on which the place of the last stored event is published, to wake readers of `events`. */
     wakeUp: `${base}:wake-up`,
   };
-}
-
-/** Longest id in a request by the proto's rules, in bytes. */
-const maxIdBytes = 255;
-const digestMark = "sha256:";
-
-/**
- * An id for use in a key's name or in a state: the id itself, or its digest if it is longer than
- * the ids of requests, since ids in callbacks have any length. An id that looks like a digest is
- * digested too, so that no two ids become one.
- */
-export function boundedId(id: string): string {
-  if (Buffer.byteLength(id) <= maxIdBytes && !id.startsWith(digestMark)) return id;
-  return `${digestMark}${createHash("sha256").update(id).digest("hex")}`;
 }

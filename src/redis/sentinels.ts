@@ -1,10 +1,10 @@
 import { Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { systemCode } from "../net/system-errors.ts";
-import { repeat } from "../net/timer.ts";
-import { readyWithin, within } from "./deadline.ts";
+import { repeat, within } from "../net/timer.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { isGone, type ServerAddress } from "./link.ts";
+import { readyWithin } from "./ready-within.ts";
 
 /** One Sentinel's view of the set. */
 export interface SentinelView {
@@ -66,7 +66,7 @@ export class NoPrimary extends Error {
   /** @param reasons of each Sentinel. By TLS one without room closes a connection before it says so */
   constructor(reasons: readonly Error[], isTls: boolean) {
     const isSilent = reasons.some(
-      ({ name, message }) => name === "RedisTimeout" || silent.test(message),
+      ({ name, message }) => name === "StoreTimeout" || silent.test(message),
     );
     const cause = reasons.at(-1);
     super(`All sentinels are unreachable: ${isSilent ? "timed out" : cause?.message}`, { cause });

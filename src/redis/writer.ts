@@ -1,7 +1,7 @@
 import type { ChainableCommander } from "ioredis";
+import { within } from "../net/timer.ts";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
-import { within } from "./deadline.ts";
 import { addressOf, connectionOf, isCluster } from "./link.ts";
 import { isUnknown, type Script } from "./script.ts";
 import {

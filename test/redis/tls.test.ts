@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
-import { readyWithin } from "../../src/redis/deadline.ts";
+import { readyWithin } from "../../src/redis/ready-within.ts";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";

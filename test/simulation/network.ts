@@ -1,4 +1,4 @@
-import { StoreUnavailable } from "../../src/redis/ask.ts";
+import { StoreUnavailable } from "../../src/errors.ts";
 import type { StoreTrouble } from "./plan.ts";
 import type { Recorder } from "./recorder.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "./scheduler.ts";

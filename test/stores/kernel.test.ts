@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { describe } from "node:test";
 import { connectRedis } from "../../src/redis/connect.ts";
-import { readyWithin } from "../../src/redis/deadline.ts";
+import { readyWithin } from "../../src/redis/ready-within.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
 import type { RedisAccount } from "../../src/stores/redis/account.ts";

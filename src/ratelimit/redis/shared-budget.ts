@@ -1,6 +1,7 @@
+import { StoreTimeout } from "../../errors.ts";
 import type { RedisClient } from "../../redis/connect.ts";
-import { RedisTimeout, readyWithin } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
+import { readyWithin } from "../../redis/ready-within.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Priority, TokenBucketOptions } from "../bucket.ts";
 import type { Clock } from "../clock.ts";
@@ -163,7 +164,7 @@ export class SharedBudget {
   /**
    * Sends the reports and asks for tokens, in one round trip.
    * @returns undefined if the reply came too late to use its tokens
-   * @throws RedisTimeout, or whatever Redis or its connection failed with: Redis counts as away
+   * @throws StoreTimeout, or whatever Redis or its connection failed with: Redis counts as away
    */
   async ask(request: TakeRequest): Promise<TakeReply | undefined> {
     const { clock } = this.#options;
@@ -181,7 +182,7 @@ export class SharedBudget {
       // Redis would count its tokens as back less than a second after so late a use.
       this.#slowSince ??= now;
       if (request.out !== undefined || now > this.#slowSince + slowMs)
-        throw new RedisTimeout(usableMs);
+        throw new StoreTimeout(usableMs);
       this.askBy(now);
       return undefined;
     } catch (error) {
@@ -225,7 +226,7 @@ export class SharedBudget {
 
   #within<T>(ms: number, reply: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const late = () => reject(new RedisTimeout(ms));
+      const late = () => reject(new StoreTimeout(ms));
       // First read a reply that arrived while this process was busy.
       const stop = this.#options.clock.after(ms, () => setImmediate(late));
       reply.finally(stop).then(resolve, reject);

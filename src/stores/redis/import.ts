@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
+import { within } from "../../net/timer.ts";
 import type { RedisClient } from "../../redis/connect.ts";
-import { within } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 import { firstPlace, positionOf } from "../cursor.ts";
 import type { AccountRow } from "../sqlite/operations.ts";

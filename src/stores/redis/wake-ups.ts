@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
+import { within } from "../../net/timer.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
-import { within } from "../../redis/deadline.ts";
 
 /** Signals that an event was stored. Only a hint: it may come late, twice, or not at all. */
 export type WakeUps = ReturnType<typeof createWakeUps>;

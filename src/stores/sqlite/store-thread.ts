@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import { storeAway } from "../../redis/ask.ts";
-import { RedisTimeout, within } from "../../redis/deadline.ts";
+import { StoreTimeout, StoreUnavailable } from "../../errors.ts";
+import { within } from "../../net/timer.ts";
 import { StoreRefused } from "./errors.ts";
 import type { Reply, Request, ThreadData } from "./worker.ts";
 
@@ -122,7 +122,7 @@ export class StoreThread {
     try {
       return await within(answerMs, answer);
     } catch (error) {
-      if (!(error instanceof RedisTimeout)) throw error;
+      if (!(error instanceof StoreTimeout)) throw error;
       this.#says(silent);
       throw storeFailed(silent);
     }
@@ -201,4 +201,4 @@ const silent = `the disk has not answered for ${answerMs} ms`;
 /** The operation that shows whether the store takes writes. */
 const probe = "probe";
 
-const storeFailed = (reason: string) => storeAway(new Error(reason));
+const storeFailed = (reason: string) => new StoreUnavailable(new Error(reason));

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { EventEmitter } from "node:events";
 import { type TestContext, test } from "node:test";
-import type { RedisClient } from "../../src/redis/connect.ts";
-import { RedisTimeout, readyWithin, within } from "../../src/redis/deadline.ts";
+import { StoreTimeout } from "../../src/errors.ts";
+import { within } from "../../src/net/timer.ts";
 
 /** A mocked clock that only `pass` moves; its timers fire `lateMs` late. */
 function clockOf(t: TestContext) {
@@ -24,12 +23,12 @@ function ask() {
   return { outcome, answer: () => resolve("answer") };
 }
 
-test("within rejects with RedisTimeout when no answer arrives in time", async (t) => {
+test("within rejects with StoreTimeout when no answer arrives in time", async (t) => {
   const clock = clockOf(t);
   const { outcome } = ask();
   await clock.pass(500);
   await clock.pass(1);
-  assert.ok((await outcome) instanceof RedisTimeout);
+  assert.ok((await outcome) instanceof StoreTimeout);
 });
 
 test("within accepts an answer that arrives after the process was blocked", async (t) => {
@@ -53,30 +52,7 @@ test("within waits once more for as long as the process was blocked, up to `ms`"
       // A second block does not extend the wait again.
       await clock.pass(againMs, 5_000);
       await clock.pass(1);
-      assert.ok((await outcome) instanceof RedisTimeout);
+      assert.ok((await outcome) instanceof StoreTimeout);
     });
-  }
-});
-
-const never = 2 ** 31 - 1;
-
-/** A fake client with what `readyWithin` uses: its status and its `ready` event. */
-function connecting() {
-  const client = Object.assign(new EventEmitter().setMaxListeners(0), { status: "connecting" });
-  return { emitter: client, client: client as unknown as RedisClient };
-}
-
-test("readyWithin resolves after its time, or when the connection is ready", async () => {
-  const { client, emitter } = connecting();
-  // The timers of `readyWithin` do not keep the process alive.
-  const held = setInterval(() => {}, 1_000);
-  try {
-    await readyWithin(1, client);
-    const all = Array.from({ length: 1_000 }, () => readyWithin(never, client));
-    emitter.emit("ready");
-    await Promise.all(all);
-    assert.equal(emitter.listenerCount("ready"), 0);
-  } finally {
-    clearInterval(held);
   }
 });
