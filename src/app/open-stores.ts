@@ -9,7 +9,7 @@ import { createMemoryKernel } from "../stores/memory/kernel.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { createSqliteKernel } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
-import type { LedgerOptions, Stores } from "./stores.ts";
+import type { LedgerSettings, Stores } from "./stores.ts";
 
 /**
  * Opens the configured stores, and logs once what they do not guarantee.
@@ -24,7 +24,7 @@ export async function openStores(
   now: () => number = Date.now,
 ): Promise<Stores> {
   const { redis, dataDirectory, reconcileGiveUpMs: giveUpMs } = config;
-  const ledgerOptions: LedgerOptions = {
+  const ledgerSettings: LedgerSettings = {
     retentionMs: config.eventRetentionMs,
     // With reconciliation off no call is looked up: only events settle calls.
     firstLookMs: config.reconcileAfterMs ?? giveUpMs,
@@ -35,15 +35,15 @@ export async function openStores(
   };
   if (redis) {
     const { redisStores } = await import("./redis-stores.ts");
-    return redisStores(config, redis, ledgerOptions, log);
+    return redisStores(config, redis, ledgerSettings, log);
   }
-  if (dataDirectory !== undefined) return sqliteStores(config, dataDirectory, ledgerOptions, log);
+  if (dataDirectory !== undefined) return sqliteStores(config, dataDirectory, ledgerSettings, log);
   log.warn(
     "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
-  const kernel = createMemoryKernel({ ...ledgerOptions, now });
+  const kernel = createMemoryKernel({ ...ledgerSettings, now });
   // The memory of this process holds the secrets anyway.
-  const ledger = new Ledger({ ...ledgerOptions, kernel, keyringOf: undefined });
+  const ledger = new Ledger({ ...ledgerSettings, kernel, keyringOf: undefined });
   return {
     bucketOf: ownBudgets(config),
     ledger,
@@ -55,7 +55,7 @@ export async function openStores(
 async function sqliteStores(
   config: Config,
   directory: string,
-  ledgerOptions: LedgerOptions,
+  ledgerSettings: LedgerSettings,
   log: Logger,
 ): Promise<Stores> {
   const thread = await openStoreThread({
@@ -74,7 +74,7 @@ async function sqliteStores(
   });
   log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
   const ledger = new LedgerWithFallback({
-    ...{ ...ledgerOptions, kernel: createSqliteKernel({ ...ledgerOptions, thread }) },
+    ...{ ...ledgerSettings, kernel: createSqliteKernel({ ...ledgerSettings, thread }) },
     // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
     ...{ isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });

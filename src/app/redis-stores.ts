@@ -12,16 +12,16 @@ import { watchOutages } from "../redis/outages.ts";
 import { hasFailover } from "../redis/url.ts";
 import type { Logger } from "../report.ts";
 import { createRedisKernel } from "../stores/redis/kernel.ts";
-import type { LedgerOptions, Stores } from "./stores.ts";
+import type { LedgerSettings, Stores } from "./stores.ts";
 
 /** @throws ConfigError for state in a layout that cannot be read */
 export async function redisStores(
   config: Config,
   { url, prefix, minReplicas, requiredForMoney, tls }: NonNullable<Config["redis"]>,
-  ledgerOptions: LedgerOptions,
+  ledgerSettings: LedgerSettings,
   log: Logger,
 ): Promise<Stores> {
-  const { report } = ledgerOptions;
+  const { report } = ledgerSettings;
   const redis = connectRedis(url, (error) => report("redisError", { reason: inWords(error) }), {
     report,
     tls,
@@ -29,11 +29,11 @@ export async function redisStores(
   const accounts = [...config.accounts.keys()];
   const logChange = (isBack: boolean, record: object, message: string) =>
     log[isBack ? "info" : "warn"](record, message);
-  const { retentionMs } = ledgerOptions;
+  const { retentionMs } = ledgerSettings;
   const kernel = createRedisKernel({
-    ...{ redis, prefix, minReplicas, retentionMs, ofRecords: expiringIndexes(ledgerOptions) },
+    ...{ redis, prefix, minReplicas, retentionMs, ofRecords: expiringIndexes(ledgerSettings) },
     onFeed(account, state, error) {
-      const record = { account, state, reason: reasonOf(error) };
+      const record = { account, state, reason: troubleIn(error) };
       logChange(state === "back", record, feedMessages[state]);
     },
   });
@@ -51,18 +51,18 @@ export async function redisStores(
   const outages = watchOutages({
     ...{ accounts, probe },
     onAway: (reason, awayMs, accounts) =>
-      report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
+      report("redisAway", { reason: troubleIn(reason), awayMs, accounts }),
     onBack: (awayMs) => report("redisBack", { awayMs }),
   });
   const replicaId = randomUUID();
   const ledger = new LedgerWithFallback({
-    ...{ ...ledgerOptions, kernel, report },
+    ...{ ...ledgerSettings, kernel, report },
     isAway: (error, account) =>
       !requiredForMoney && isAway(error, redis.client, accountKeys(prefix, account).log),
     unavailable: (error) => storeAway(error, redis.client),
     answerMs: redisAnswerMs,
     onStateChange(account, state, cause) {
-      const record = { account, state, reason: reasonOf(cause) };
+      const record = { account, state, reason: troubleIn(cause) };
       logChange(state === "shared", record, intentsMessages[state]);
     },
   });
@@ -105,7 +105,7 @@ export async function redisStores(
       (warning) => warning && log.warn(warning),
       (error: unknown) =>
         log.warn(
-          { reason: reasonOf(error) },
+          { reason: troubleIn(error) },
           "cannot read the settings of Redis: its durability is not checked",
         ),
     );
@@ -138,10 +138,10 @@ const intentsMessages = {
 /** Longest that Redis may take to answer a call that moves money. */
 const redisAnswerMs = 500;
 
-const reasonOf = (error: unknown) => (error instanceof Error ? troubleOf(error) : undefined);
+const troubleIn = (error: unknown) => (error instanceof Error ? troubleOf(error) : undefined);
 
 /** What open-log.lua says of state that this version cannot read; undefined for any other error. */
 const layoutTrouble = (error: unknown) =>
   /its state is in layout [^,]{1,20}, and this gateway reads layout \d+ alone/.exec(
-    reasonOf(error) ?? "",
+    troubleIn(error) ?? "",
   )?.[0];

@@ -5,7 +5,7 @@ import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 
 /** What the ledger of each kind of store is made with. */
-export interface LedgerOptions extends Ages {
+export interface LedgerSettings extends Ages {
   readonly report: Report;
   readonly keyringOf: (account: string) => Keyring;
 }

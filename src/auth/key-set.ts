@@ -9,7 +9,7 @@ import {
 } from "jose";
 import { GatewayError } from "../errors.ts";
 import { type ReloadedFile, reloadedFiles } from "../net/reloaded-files.ts";
-import { reasonOf, systemCode } from "../net/system-errors.ts";
+import { codeInWords, systemCode } from "../net/system-errors.ts";
 
 /** The public keys that callers' JWTs are verified with. */
 export interface KeySet {
@@ -122,7 +122,7 @@ function faultOf(error: unknown): string {
   if (error instanceof UnusableAnswer) return error.message;
   if (error instanceof errors.JWKSTimeout) return "no answer in time";
   if (error instanceof errors.JOSEError) return "the answer is not a JSON Web Key Set";
-  return reasonOf(systemCode(error) ?? "failed");
+  return codeInWords(systemCode(error) ?? "failed");
 }
 
 /** A key takes about half a KiB. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { tlsOptions } from "../net/client-tls.ts";
-import { isTlsFault, reasonOf } from "../net/system-errors.ts";
+import { codeInWords, isTlsFault } from "../net/system-errors.ts";
 import { within } from "../net/timer.ts";
 import { infoField } from "../redis/acknowledged.ts";
 import { describeDurability } from "../redis/durability.ts";
@@ -35,7 +35,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
         fault === undefined
           ? "correct REDIS_URL, or start Redis: without it the gateway answers callbacks 503"
           : "REDIS_TLS_CA_FILE names the authorities to trust, REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE the certificate to show";
-      return [failed(`cannot be reached: ${reasonOf(fault ?? trouble)}`, advice)];
+      return [failed(`cannot be reached: ${codeInWords(fault ?? trouble)}`, advice)];
     }
     const servers = isCluster(client) ? client.nodes("master") : [client];
     const infos = await Promise.all(servers.map((server) => within(answerMs, server.info())));

@@ -55,7 +55,7 @@ export function urlOption(
 }
 
 /** Reads an option's value as the configuration reads that of a variable. */
-export function readAs<T>({ read, accepts }: kinds.Kind<T>): (text: string) => T {
+export function readAs<T>({ read, accepts }: kinds.ValueKind<T>): (text: string) => T {
   return (text) => {
     const value = read(text);
     if (value !== undefined) return value;

@@ -1,14 +1,14 @@
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
-import { closed, isTlsFault, reasonOf, systemCode } from "../net/system-errors.ts";
+import { closedCode, codeInWords, isTlsFault, systemCode } from "../net/system-errors.ts";
 
 /** Says what cannot be reached and what to do. `why` is a system error code or any text. */
 export function unreachable(what: string, url: string, why: string, option: string): string {
   // The server may close the connection before its reason is read.
   const perhaps =
-    url.startsWith("https:") && closed.test(why) ? ": it may ask for a client certificate" : "";
-  return `cannot reach ${what} at ${url}: ${reasonOf(why)}${perhaps}. Is it running there? Else give ${option}`;
+    url.startsWith("https:") && closedCode.test(why) ? ": it may ask for a client certificate" : "";
+  return `cannot reach ${what} at ${url}: ${codeInWords(why)}${perhaps}. Is it running there? Else give ${option}`;
 }
 
 /** A short reason why a request over HTTP failed. */
@@ -29,11 +29,11 @@ export function fetchFault(error: unknown): string {
  */
 export async function faultOf(error: unknown, url: string): Promise<string> {
   const why = fetchFault(error);
-  if (isTlsFault(why)) return reasonOf(why);
+  if (isTlsFault(why)) return codeInWords(why);
   const { protocol, hostname, port } = new URL(url);
-  if (protocol !== "https:") return reasonOf(why);
+  if (protocol !== "https:") return codeInWords(why);
   const host = hostname.replace(/^\[|\]$/g, "");
-  return reasonOf((await tlsFault({ host, port: Number(port || 443) })) ?? why);
+  return codeInWords((await tlsFault({ host, port: Number(port || 443) })) ?? why);
 }
 
 /**

@@ -7,7 +7,7 @@ import { percentDecoded } from "../net/address-text.ts";
 import { parseRedisUrl } from "../redis/url.ts";
 
 /** A kind of value: what it accepts, in words, and how its text is read. */
-export interface Kind<T> {
+export interface ValueKind<T> {
   readonly accepts: string;
   /**
    * The value, or undefined if the text is not accepted.
@@ -19,11 +19,11 @@ export interface Kind<T> {
 /** Says what is wrong with a file, without its secrets. */
 export class FileProblem extends Error {}
 
-function kind<T>(accepts: string, read: (text: string) => T | undefined): Kind<T> {
+function kind<T>(accepts: string, read: (text: string) => T | undefined): ValueKind<T> {
   return { accepts, read };
 }
 
-function matching(accepts: string, pattern: RegExp): Kind<string> {
+function matching(accepts: string, pattern: RegExp): ValueKind<string> {
   return kind(accepts, (text) => (pattern.test(text) ? text : undefined));
 }
 
@@ -43,12 +43,12 @@ export const boolean = kind("true or false", (text) =>
   text === "true" ? true : text === "false" ? false : undefined,
 );
 
-export function oneOf<const T extends string>(...values: readonly T[]): Kind<T> {
+export function oneOf<const T extends string>(...values: readonly T[]): ValueKind<T> {
   const accepts = values.join(", ").replace(/, ([^,]*)$/, " or $1");
   return kind(accepts, (text) => values.find((value) => value === text));
 }
 
-export function wholeNumber(min: number, max: number): Kind<number> {
+export function wholeNumber(min: number, max: number): ValueKind<number> {
   return kind(`a whole number from ${min} to ${max}`, (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : -1;
     return number >= min && number <= max ? number : undefined;
@@ -74,7 +74,7 @@ function msOf(text: string): number | undefined {
 }
 
 /** A duration, in milliseconds. `zero`: `0` is accepted and stands for none. */
-export function duration({ zero = false, max = tenYears } = {}): Kind<number> {
+export function duration({ zero = false, max = tenYears } = {}): ValueKind<number> {
   const number = `${zero ? "0 for none, or a whole number" : "a whole number above 0"} with a unit`;
   const bound = max === tenYears ? "" : `, at most ${max}`;
   const maxMs = msOf(max) ?? 0;
@@ -104,7 +104,7 @@ export const baseUrl = kind("an absolute http or https URL without a query", (te
 );
 
 /** Used unchanged, unlike a base URL. It has no credentials, since a request would not send them. */
-export function httpUrl(accepts: string): Kind<string> {
+export function httpUrl(accepts: string): ValueKind<string> {
   return kind(`${accepts}, without a user name or a password`, (text) => {
     const { username, password } = URL.parse(text) ?? {};
     return isHttp(text) && !username && !password ? text : undefined;

@@ -1,12 +1,12 @@
 import { intakeLimits } from "../net/intake-limits.ts";
 import { hasFailover } from "../redis/url.ts";
 import { logLevels } from "../report.ts";
-import type { Kind } from "./kinds.ts";
+import type { ValueKind } from "./kinds.ts";
 import * as kinds from "./kinds.ts";
 
 /** A row of the table of all environment variables. `npm run generate` makes its page of the docs. */
 export interface Variable<T = unknown> {
-  readonly kind: Kind<T>;
+  readonly kind: ValueKind<T>;
   /** The text that is read if the variable is not set. */
   readonly default?: string | Fallback;
   /** What the page says in place of a default that depends on other variables. */
@@ -314,7 +314,7 @@ export const variables = {
 
 export type Name = keyof typeof variables;
 
-type ValueOf<V> = V extends { kind: Kind<infer T> }
+type ValueOf<V> = V extends { kind: ValueKind<infer T> }
   ? V extends { required: true } | { default: unknown }
     ? T
     : T | undefined

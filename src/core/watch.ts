@@ -273,8 +273,11 @@ function withResumeCursor(error: unknown, seen: Cursor | undefined): unknown {
   });
 }
 
-/** A timer cannot wait longer than 2^31 - 1 ms, and does not notice a corrected clock. */
-const maxTimerMs = 60_000;
+/**
+ * Longest pause between looks at the clock: a timer cannot wait longer than 2^31 - 1 ms, and does not
+ * notice that the clock was corrected.
+ */
+const expiryCheckMs = 60_000;
 
 function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () => void {
   if (expiresAtMs === undefined) return () => undefined;
@@ -282,7 +285,7 @@ function endAtExpiry(expiresAtMs: number | undefined, end: AbortController): () 
   const check = () => {
     const leftMs = expiresAtMs - Date.now();
     if (leftMs > 0) {
-      timer = setTimeout(check, Math.min(leftMs, maxTimerMs)).unref();
+      timer = setTimeout(check, Math.min(leftMs, expiryCheckMs)).unref();
       return;
     }
     end.abort(tokenExpired());

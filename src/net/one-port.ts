@@ -14,7 +14,7 @@ import type { Intake, Outlet } from "./intake.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
 import { createSessionGuard } from "./session-guard.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
-import { closed, reasonOf, systemCode } from "./system-errors.ts";
+import { closedCode, codeInWords, systemCode } from "./system-errors.ts";
 import { limitUnread } from "./unread-answers.ts";
 
 export interface OnePortOptions {
@@ -203,8 +203,8 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
     // Node calls it a closed connection when it refuses a client's certificate.
     const code = authorizationError ? String(authorizationError) : systemCode(error);
     // Health checks of load balancers connect and leave.
-    if (code !== undefined && closed.test(code)) return;
-    const fault = code === undefined ? "the handshake failed" : reasonOf(code);
+    if (code !== undefined && closedCode.test(code)) return;
+    const fault = code === undefined ? "the handshake failed" : codeInWords(code);
     options.onHandshakeFailed?.({ fault, address });
   });
 }

@@ -1,5 +1,5 @@
 /** Says in words what a system error code means, if it is a common one; else returns the code. */
-export function reasonOf(code: string): string {
+export function codeInWords(code: string): string {
   const words = [...ofNetwork, ...ofTls].find(([pattern]) => pattern.test(code))?.[1];
   return words === undefined ? code : `${words} (${code})`;
 }
@@ -11,11 +11,12 @@ export function isTlsFault(code: string): boolean {
 
 type Words = readonly (readonly [RegExp, string])[];
 
-export const closed = /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
+/** The codes of a connection that the other side closed. */
+export const closedCode = /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
 const ofNetwork: Words = [
   [/^ECONNREFUSED$/, "nothing listens there"],
   [/^ENOTFOUND$/, "there is no such host"],
-  [closed, "the connection was closed"],
+  [closedCode, "the connection was closed"],
 ];
 
 const ofTls: Words = [

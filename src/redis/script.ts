@@ -19,7 +19,7 @@ export function loadScript(...files: readonly URL[]) {
     try {
       return await send("evalsha", sha);
     } catch (error) {
-      if (!isUnknown(error)) throw error;
+      if (!isUnknownScript(error)) throw error;
       return await send("eval", lua);
     }
   }
@@ -35,7 +35,7 @@ export function loadScript(...files: readonly URL[]) {
       sent((command, text) => client.callBuffer(command, text, keys.length, ...keys, ...args)),
     /**
      * Adds the script to a pipeline: its text if `asText`, else only its digest. For a digest that it
-     * does not know yet the server answers an error that `isUnknown` recognizes.
+     * does not know yet the server answers an error that `isUnknownScript` recognizes.
      */
     queue(
       pipeline: ChainableCommander,
@@ -50,6 +50,6 @@ export function loadScript(...files: readonly URL[]) {
 }
 
 /** Whether the server does not know the script by its digest. Nothing was run. */
-export function isUnknown(error: unknown): boolean {
+export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }

@@ -3,7 +3,7 @@ import { within } from "../net/timer.ts";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
 import { addressOf, connectionOf, isCluster } from "./link.ts";
-import { isUnknown, type Script } from "./script.ts";
+import { isUnknownScript, type Script } from "./script.ts";
 import {
   AllReplicas,
   type PipelineAnswers,
@@ -138,7 +138,7 @@ class Batches {
       const [error, answer] = answers[at] ?? [new Error("no answer")];
       const isElsewhere = error?.message.startsWith("MOVED") ?? false;
       moved ||= isElsewhere;
-      if (first && (isElsewhere || isUnknown(error))) return true;
+      if (first && (isElsewhere || isUnknownScript(error))) return true;
       if (error) reject(error);
       else resolve({ answer, missing });
       return false;

@@ -48,7 +48,7 @@ export interface ServedMethod extends Granted {
   /** Takes a stream of requests instead if the method does (`isBidi`). */
   readonly run: (
     request: Message | AsyncIterable<Message>,
-    call: ServiceCall | OpenCall,
+    call: ServiceCall | AnonymousCall,
   ) => unknown;
 }
 
@@ -64,7 +64,7 @@ export interface ServiceCall extends Call {
 }
 
 /** A call of a method that needs no credentials. */
-export type OpenCall = Pick<Call, "signal">;
+export type AnonymousCall = Pick<Call, "signal">;
 
 /** What the paths of all calls share. */
 export interface ServingOptions {

@@ -15,8 +15,8 @@ import { activeSpan, type Span } from "../telemetry/tracing/tracing.ts";
 import { invalid } from "./decode-errors.ts";
 import { compressionNotNamed, statusCodes, toGatewayError } from "./errors.ts";
 import type {
+  AnonymousCall,
   ArrivedCall,
-  OpenCall,
   ServedMethod,
   ServiceCall,
   ServingOptions,
@@ -105,7 +105,7 @@ export class ServedCall {
    */
   async result(arrived: ArrivedCall, hooks: Partial<ServiceCall>): Promise<unknown> {
     const { method, head, asked, options } = arrived;
-    let call: ServiceCall | OpenCall = this;
+    let call: ServiceCall | AnonymousCall = this;
     if (!method.isOpen) {
       const caller = await options.identify({ header: (name) => this.header(name) });
       call = this.#identified(caller, hooks);

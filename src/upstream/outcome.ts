@@ -1,6 +1,6 @@
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
-import { reasonOf, systemCode } from "../net/system-errors.ts";
+import { codeInWords, systemCode } from "../net/system-errors.ts";
 import type { Verdict } from "./breaker.ts";
 import type { ExchangeFailure, FailureKind } from "./exchange.ts";
 
@@ -90,7 +90,7 @@ function faultOf({ failure, cause }: ExchangeFailure): string {
   if (failure !== "connection" || !(cause instanceof Error)) return endings[failure].fault;
   const code = systemCode(cause);
   if (isRefusedAnswer(cause, code)) return "the answer breaks the rules of HTTP/1.1";
-  return code === undefined ? endings[failure].fault : reasonOf(code);
+  return code === undefined ? endings[failure].fault : codeInWords(code);
 }
 
 /** Whether undici itself closed the connection, on a 100 Continue that nobody asked for, say. */

@@ -156,7 +156,7 @@ function refusal(
     return { ...how, error: outcomeUnknown(money.externalId, said) };
   }
   const error = new GatewayError(reading.code, textOf(upstream), {
-    ...reasonOf(upstream),
+    ...ownReason(upstream),
     ...said,
     ...(reading.notAttempted && { notAttempted: true }),
     ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
@@ -182,7 +182,7 @@ function textOf({ code, message, httpStatus }: UpstreamError): string {
 }
 
 /** The gateway's reason; none for an error whose code says why. */
-function reasonOf({ code, httpStatus }: UpstreamError): { reason?: string } {
+function ownReason({ code, httpStatus }: UpstreamError): { reason?: string } {
   if (code === "too_many_requests") return { reason: "RATE_LIMITED" };
   if (code) return {};
   return { reason: httpStatus >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${httpStatus}` };

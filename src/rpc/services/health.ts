@@ -5,7 +5,7 @@ import {
   type Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
-import type { OpenCall } from "../methods.ts";
+import type { AnonymousCall } from "../methods.ts";
 import type { Implementation } from "./routes.ts";
 
 /**
@@ -44,7 +44,7 @@ export function createHealth(services: readonly DescService[]) {
           }
         }
       },
-    } satisfies Implementation<typeof Health, OpenCall>,
+    } satisfies Implementation<typeof Health, AnonymousCall>,
     /** Reports NOT_SERVING from now on, for the server and for each service. */
     announceDrain(): void {
       serving = false;

@@ -18,7 +18,7 @@ import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/refl
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import { withImports } from "../../model/contract.ts";
 import { turnOf } from "../../net/overloaded.ts";
-import type { OpenCall, ServingOptions } from "../methods.ts";
+import type { AnonymousCall, ServingOptions } from "../methods.ts";
 import type { Implementation } from "./routes.ts";
 
 /**
@@ -34,7 +34,7 @@ export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as
 export function createReflection(
   services: readonly DescService[],
   { admission, report }: Pick<ServingOptions, "admission" | "report">,
-): Implementation<typeof ServerReflection, OpenCall> {
+): Implementation<typeof ServerReflection, AnonymousCall> {
   const answerOf = createAnswers(services);
   const onRefused = () => report("refused", { listener: "rpc", kind: "other" });
   return {

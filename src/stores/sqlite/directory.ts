@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { reasonOf, StoreRefused, sqliteCodes } from "./errors.ts";
+import { messageOf, StoreRefused, sqliteCodes } from "./errors.ts";
 import { migrate } from "./schema.ts";
 
 /** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
@@ -242,11 +242,11 @@ export function refusalOf(error: unknown): StoreRefused {
       `${databaseFile} is damaged or not a SQLite database: move it away, or restore a backup`,
     );
   }
-  if (primary === sqliteCodes.corrupt) return new StoreRefused(`${damaged}: ${reasonOf(error)}`);
+  if (primary === sqliteCodes.corrupt) return new StoreRefused(`${damaged}: ${messageOf(error)}`);
   if (code === "ENOSPC" || primary === sqliteCodes.full) {
     return new StoreRefused("cannot be written, the disk is full: free space first");
   }
-  return new StoreRefused(`cannot be written: ${reasonOf(error)}`);
+  return new StoreRefused(`cannot be written: ${messageOf(error)}`);
 }
 
 /** Creates a file for its owner alone; SQLite gives the files beside it the same permissions. */

@@ -2,7 +2,7 @@
 export const sqliteCodes = { busy: 5, corrupt: 11, full: 13, notADatabase: 26 } as const;
 
 /** The error's message. SQLite's messages contain no values. */
-export function reasonOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 

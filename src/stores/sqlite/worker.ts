@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { openDirectory } from "./directory.ts";
-import { reasonOf } from "./errors.ts";
+import { messageOf } from "./errors.ts";
 
 export interface Operations {
   /** These change nothing in the database, but may add the account that they are about. */
@@ -95,7 +95,7 @@ export function createWorker(
       return requests.flatMap((request) =>
         requests.length > 1 && (isOfOne || !isWrite(request))
           ? work([request])
-          : { id: request.id, error: reasonOf(error) },
+          : { id: request.id, error: messageOf(error) },
       );
     }
   }
