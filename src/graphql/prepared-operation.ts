@@ -6,8 +6,8 @@ import {
   type VariableValues,
 } from "graphql";
 import type { Call } from "../core/core.ts";
-import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { oncePerEvent } from "../live/once-per-event.ts";
 import { collectFields, compileOperation, fragmentsOf } from "./compiled-operation.ts";
 import { RequestError } from "./errors.ts";
 import { limits } from "./limits.ts";

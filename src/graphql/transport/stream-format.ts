@@ -1,8 +1,8 @@
 import { toJson } from "@bufbuild/protobuf";
 import type { ExecutionResult } from "graphql";
-import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventSchema } from "../../gen/payments/v1/event_pb.ts";
+import { oncePerEvent } from "../../live/once-per-event.ts";
 import type { Delivery, Live } from "../live.ts";
 
 /** What a format tells of a stream beside its items. A single result has only its failure. */
