@@ -89,7 +89,7 @@ export interface Observations {
   /** A call was refused because the process has more than it can serve. */
   refused: {
     readonly listener: Listener;
-    readonly kind: "money" | "watch" | "other" | "unknown" | "exempt";
+    readonly kind: "money" | "watch" | "other" | "unknown";
   };
 
   // The payments service.

@@ -3,7 +3,7 @@ import type { Identify } from "../auth/identify.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import { Heartbeats } from "../live/heartbeats.ts";
-import { type Admission, type CallKind, createAdmission } from "../net/admission.ts";
+import { type Admission, createAdmission, type RefusableKind } from "../net/admission.ts";
 import type { Cut } from "../net/cut.ts";
 import { Intake } from "../net/intake.ts";
 import { type Logger, noReport, type Report } from "../report.ts";
@@ -64,7 +64,7 @@ export function createEdge(options: EdgeOptions) {
     heartbeats: new Heartbeats(heartbeatMs),
     onCut: (limit: Cut) => report("cut", { listener: "public", limit }),
     /** Reports a call that is refused because of overload. */
-    onRefused: (kind: CallKind) => report("refused", { listener: "public", kind }),
+    onRefused: (kind: RefusableKind) => report("refused", { listener: "public", kind }),
     /** Queries and mutations without a response yet. */
     underWay: new UnderWay<AbortController>(),
   };

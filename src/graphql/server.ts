@@ -93,7 +93,7 @@ export function createGraphqlServer(options: EdgeOptions) {
         const span = startHttpSpan(tracing, request, route);
         settle(span.run(() => answer(exchange, span, slot)));
       },
-      refuse() {
+      refuse(kind) {
         onRefused(kind);
         settle(send(exchange, refusal(request)));
       },

@@ -4,7 +4,8 @@
  * whether it must. A `watch` opens a stream; calls go before it. An `exempt` call waits for its
  * turn, but it is never refused and not counted.
  */
-export type CallKind = "other" | "money" | "unknown" | "watch" | "exempt";
+export type CallKind = RefusableKind | "exempt";
+export type RefusableKind = "other" | "money" | "unknown" | "watch";
 
 /** One call's slot among those in flight. */
 export interface Slot {
@@ -30,7 +31,7 @@ export interface Arrival {
   /** Whether its client has left: such a call is neither started nor refused in its turn. */
   readonly isGone: () => boolean;
   readonly start: (slot: Slot) => void;
-  readonly refuse: () => void;
+  readonly refuse: (kind: RefusableKind) => void;
 }
 
 /** Starts calls in turn, and refuses those that are more than the process can serve. */
@@ -117,14 +118,15 @@ class Queues {
   }
 
   enter(arrival: Arrival): void {
-    const isWatch = arrival.kind === "watch";
+    const { kind } = arrival;
+    const isWatch = kind === "watch";
     const line = isWatch ? this.#watches : this.#calls;
     const ahead = line.of(arrival.owner);
     // Connections take turns: the call and each one ahead of it wait for a round over all of them.
     const before = Math.min(line.size, (ahead + 1) * line.owners);
     const waitMs = (before * this.#lately.ms) / this.#lately.calls;
-    if (refuses(this.#admitted(arrival, waitMs, ahead), arrival.kind)) {
-      arrival.refuse();
+    if (kind !== "exempt" && refuses(this.#admitted(arrival, waitMs, ahead), kind)) {
+      arrival.refuse(kind);
       return;
     }
     const atMs = performance.now();
@@ -215,11 +217,12 @@ class Queues {
     }
     const which = this.#admitted(arrival, waitedMs, behind);
     if (arrival.isGone()) return false;
-    if (refuses(which, arrival.kind)) {
-      arrival.refuse();
+    const { kind } = arrival;
+    if (kind !== "exempt" && refuses(which, kind)) {
+      arrival.refuse(kind);
       return false;
     }
-    arrival.start(arrival.kind === "exempt" ? freeSlot : this.#slot(which === "money"));
+    arrival.start(kind === "exempt" ? freeSlot : this.#slot(which === "money"));
     return true;
   }
 
@@ -240,8 +243,8 @@ class Queues {
   }
 }
 
-function refuses(which: Admitted, kind: CallKind): boolean {
-  if (which === "all" || kind === "exempt") return false;
+function refuses(which: Admitted, kind: RefusableKind): boolean {
+  if (which === "all") return false;
   return which === "none" || kind === "other" || kind === "watch";
 }
 

@@ -65,7 +65,7 @@ export function createRequestListener(
         slot.leave();
         head.answer(asked);
       },
-      refuse() {
+      refuse(kind) {
         report("refused", { listener: "rpc", kind });
         refuse(head);
       },

@@ -97,7 +97,7 @@ export function edges({ metrics, repeated, durations }: TelemetryContext) {
       repeated.add(`${about.listener} ${about.limit}`, about, "a limit cut a connection");
     },
     refused(about) {
-      if (about.kind !== "exempt") callsRefused.add(about);
+      callsRefused.add(about);
       repeated.add(`${about.listener} overload`, about, "overload: a call was refused");
     },
   } satisfies Partial<Handlers>;

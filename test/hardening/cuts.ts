@@ -1,5 +1,5 @@
 import { EventEmitter, once } from "node:events";
-import type { CallKind } from "../../src/net/admission.ts";
+import type { RefusableKind } from "../../src/net/admission.ts";
 import type { Cut } from "../../src/net/cut.ts";
 import { reportTo } from "../../src/report.ts";
 
@@ -9,7 +9,7 @@ export type Cuts = ReturnType<typeof recordCuts>;
 export function recordCuts() {
   const told = new EventEmitter().setMaxListeners(0);
   const cuts: Cut[] = [];
-  const refused: CallKind[] = [];
+  const refused: RefusableKind[] = [];
   const onCut = (reason: Cut) => {
     cuts.push(reason);
     told.emit("cut");

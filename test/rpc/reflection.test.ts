@@ -171,7 +171,7 @@ test("each question passes admission like a call, and is refused when the proces
         enter(arrival) {
           if (arrival.kind === "exempt") return admission.enter(arrival);
           entered++;
-          if (full && entered > 4) return arrival.refuse();
+          if (full && entered > 4) return arrival.refuse(arrival.kind);
           admission.enter(arrival);
         },
         get inFlight() {

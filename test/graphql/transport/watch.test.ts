@@ -226,7 +226,7 @@ test("an open watch holds no admission slot", async (t) => {
 });
 
 test("under overload a watch is to come again", async (t) => {
-  const refuse: Admission["enter"] = (arrival) => arrival.refuse();
+  const refuse: Admission["enter"] = (arrival) => arrival.refuse("watch");
   const admission = { ...createAdmission({ maxCalls: undefined }), enter: refuse };
   const gateway = await serve(t, {}, { admission });
   const watch = await get(gateway, "/payments/order-1");
