@@ -20,7 +20,7 @@ export async function* eventStream(
 ): AsyncGenerator<{ event: Event }, void> {
   const { beat, push } = call;
   const intervalMs = heartbeatMsOf(asked);
-  // Not by `Heartbeats`: those have one interval for all streams. The core refuses one that is not above 0.
+  // Not by `Heartbeats`, which have one interval for all streams. The core refuses 0 and less.
   const silence = beat && intervalMs > 0 ? setInterval(beat, intervalMs) : undefined;
   const pushed = (event: Event) => {
     const isTaken = push?.(event) ?? false;
