@@ -256,13 +256,6 @@ test("a key used with another method is refused while its call is in flight, eve
   assert.equal(sends(), 1);
 });
 
-test("two accounts may use one key at once", async () => {
-  const { run, sends } = moneyCalls();
-  const runIn = (account: string) => run({ key: "key", account });
-  await Promise.all([runIn("account-0"), runIn("account-1")]);
-  assert.equal(sends(), 2);
-});
-
 test("an unknown outcome is stored under its key", async () => {
   const { run, sends, ended } = moneyCalls();
   const does = fails(
@@ -304,13 +297,6 @@ for (const [words, isRunning, code] of [
     assert.equal(sends(), 0);
   });
 }
-
-test("that the merchant's credentials are refused is not stored as the answer of a key", async () => {
-  const { run } = moneyCalls();
-  const does = fails(new GatewayError("INTERNAL", "refused", { notAttempted: true }));
-  await assert.rejects(run({ key: "key", does }), { code: "INTERNAL" });
-  assert.deepEqual(await run({ key: "key" }), payment("answer 2"));
-});
 
 test("a refusal is stored under its key with all its details", async () => {
   const { run, sends } = moneyCalls();

@@ -142,16 +142,6 @@ test("a caller without time to wait is answered at once", async (t) => {
   assert.notEqual(known?.cursor, "");
 });
 
-test("a caller without time to wait is answered by the deadline even if the store is silent", async (t) => {
-  const { waits, context } = await pendingRig(t);
-  const silent = overridden(context.ledger, { known: () => new Promise<never>(() => {}) });
-  const deadline = new AbortController();
-  const call = { deadlineMs: Date.now() + 90, signal: deadline.signal };
-  const { waiting } = waits(call, { ledger: silent });
-  deadline.abort(new DOMException("the deadline passed", "TimeoutError"));
-  await assert.rejects(waiting, { code: "DEADLINE_EXCEEDED" });
-});
-
 test("a caller with too many waits is answered at once, and keeps its admission slot", async (t) => {
   const { waits, append } = await pendingRig(t, { maxWaits: 1 });
   const leave = new AbortController();
@@ -261,23 +251,6 @@ test("the state after an answer comes from it alone while the log cannot be read
   }
 });
 
-test("a wait that ends without news does not tell the failure of an earlier attempt", async (t) => {
-  const { log, begin, append, waited, passes } = rig(t);
-  const confirm = (status: string) => ({ operation: "confirm", status, paymentId: "p-1" });
-  // A payment of unknown outcome, of which one confirmation has failed and another is pending.
-  await log.end(account, await begin(), { state: "unknown" });
-  await append(confirm("failure"));
-  await append(confirm("pending"));
-  const made = { answer: theAnswer, entry: payment(confirm("pending")), appended: duplicate };
-  const early = waited(made);
-  await passes(30_000);
-  assert.deepEqual((await early).answer, theAnswer);
-  const late = waited(made);
-  await append(confirm("success"));
-  await passes(30_000);
-  assert.notDeepEqual((await late).answer, theAnswer, "what came later is told");
-});
-
 test("a lost call is not answered with the failure of an earlier attempt", async (t) => {
   const { log, begin, append, waited, passes } = rig(t);
   await append({ paymentId: "p-0", status: "failure" });
@@ -306,20 +279,4 @@ test("an answer that is not in the log is not waited for", async (t) => {
     await answer;
     assert.equal(waiting, waits);
   }
-});
-
-test("a deadline that passes during a wait does not deny a call that was sent", async (t) => {
-  const { append, waited, passes } = rig(t);
-  await append({ status: "pending" });
-  const deadline = new AbortController();
-  const { signal } = deadline;
-  const [known, unknown] = [waited({ answer: theAnswer }, { signal }), waited(lost, { signal })];
-  await passes();
-  deadline.abort(new DOMException("the deadline passed", "TimeoutError"));
-  assert.equal((await known).answer, theAnswer);
-  const { details } = lost;
-  await assert.rejects(unknown, ({ code, ...told }: GatewayError) => {
-    assert.deepEqual(told.details.outcomeUnknown, details.outcomeUnknown);
-    return code === "DEADLINE_EXCEEDED";
-  });
 });

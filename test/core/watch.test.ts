@@ -133,21 +133,6 @@ test("an event that arrives while a watch starts is delivered even if no state i
   leave();
 });
 
-test("an event that is in the snapshot and arrives live, too, is delivered once", async () => {
-  const log = newLog();
-  let appended = false;
-  const watched = start(
-    whileReading(log, async () => {
-      if (!appended) await append(log, entry("pending"));
-      appended = true;
-    }),
-  );
-  assert.equal(await next(watched.events), "payment:pending");
-  await append(log, entry("success"));
-  assert.equal(await next(watched.events), "payment:success");
-  watched.leave();
-});
-
 test("a follower that looks again and again keeps nothing of its pauses", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { promise, resolve } = Promise.withResolvers<IteratorResult<Event>>();
@@ -262,19 +247,6 @@ describe("until_final", { concurrency: true }, () => {
       assert.deepEqual(await all, ["payment:pending", "payment:success"]);
     });
   }
-
-  it("ends once the call is over, also after an event behind the failure that could be pushed", async () => {
-    const { log, end } = await withCall();
-    const { events } = start(log, { untilFinal: true, push: () => true });
-    assert.equal(await next(events), "payment:pending");
-    await append(log, entry("failure"));
-    assert.equal(await next(events), "payment:failure");
-    const all = told(events);
-    await delay(1);
-    await append(log, refund());
-    await end();
-    assert.deepEqual(await all, ["refund:success"]);
-  });
 
   it("does not end before an attempt that begins while it checks whether the call is over", async () => {
     const { log, end } = await withCall();
@@ -442,16 +414,6 @@ for (const all of [false, true]) {
     resumed.leave();
   });
 }
-
-test("a watch that starts with the current state reports no cursor before that event", async () => {
-  const log = newLog();
-  await append(log, entry("pending"));
-  const { events, from, leave } = start(log);
-  const first = next(events);
-  assert.equal(await from, undefined);
-  assert.equal(await first, "payment:pending");
-  leave();
-});
 
 test("a shutdown ends a watch with the cursor to resume from", async () => {
   const log = newLog();
