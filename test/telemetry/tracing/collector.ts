@@ -1,15 +1,41 @@
 import { randomBytes } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
+import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { loadSync, type MessageTypeDefinition } from "@grpc/proto-loader";
 import { listen } from "../../listen.ts";
 import { startTestGateway } from "../../start.ts";
 
 export type Collector = Awaited<ReturnType<typeof startCollector>>;
-type ExportedSpan = ReturnType<typeof readSpan>;
-type ExportedDuration = ReturnType<typeof readHistogram>[number];
+type Attributes = Record<string, string | number | boolean>;
+
+interface Ids {
+  readonly traceId: string;
+  readonly spanId: string;
+}
+
+interface ExportedSpan extends Ids {
+  /** Empty for the root of a trace. */
+  readonly parentSpanId: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly attributes: Attributes;
+  readonly links: readonly Ids[];
+  readonly failed: boolean;
+}
+
+interface ExportedDuration {
+  readonly name: string;
+  readonly unit: string;
+  readonly temporality: string;
+  readonly attributes: Attributes;
+  readonly count: number;
+  /** In seconds. */
+  readonly sum: number;
+  readonly bounds: readonly number[];
+}
 
 /**
  * An OTLP collector (http/protobuf) on a port of its own.
@@ -31,12 +57,13 @@ export async function startCollector(answer: () => number | undefined = () => 20
     headers.push({ ...request.headers, url: request.url });
     if (status === 200) {
       bodies.push(body);
-      const isMetrics = request.url?.endsWith("/metrics");
-      for (const told of all(body, 1)) {
-        resources.push(attributesOf(all(all(told, 1)[0] ?? nothing, 1)));
-        const scopes = all(told, 2).flatMap((scope) => all(scope, 2));
-        if (isMetrics) durations.push(...scopes.flatMap(readHistogram));
-        else spans.push(...scopes.map(readSpan));
+      const signal = request.url?.endsWith("/metrics") ? "Metrics" : "Traces";
+      for (const { resource, scopes } of messages[`otlp.${signal}`].deserialize(body).all) {
+        resources.push(valuesOf(resource?.attributes));
+        for (const { spans: told = [], metrics = [] } of scopes) {
+          spans.push(...told.map(spanOf));
+          durations.push(...metrics.flatMap(pointsOf));
+        }
       }
     }
     response.writeHead(status, { "content-type": "application/x-protobuf" }).end();
@@ -109,89 +136,33 @@ export async function startCollected(
   };
 }
 
-const temporalities = ["other", "delta", "cumulative"] as const;
+// biome-ignore lint/suspicious/noExplicitAny: what is loaded has no types
+type Message = any;
 
-/** Reads the histogram points of a Metric of opentelemetry/proto/metrics/v1. */
-function readHistogram(bytes: Uint8Array) {
-  const text = (no: number) => Buffer.from(all(bytes, no)[0] ?? nothing).toString("utf8");
-  const [histogram = nothing] = all(bytes, 9);
-  const temporality = temporalities[Number(fieldsOf(histogram).get(2)?.[0] ?? 0)] ?? "other";
-  return all(histogram, 1).map((point) => {
-    const fields = fieldsOf(point, 5);
-    const bounds = Buffer.from(all(point, 7)[0] ?? nothing);
-    return {
-      name: text(1),
-      unit: text(3),
-      temporality,
-      attributes: attributesOf(all(point, 9)),
-      count: Number(fields.get(4)?.[0] ?? 0),
-      /** In seconds. */
-      sum: Number(fields.get(5)?.[0] ?? 0),
-      bounds: Array.from({ length: bounds.length / 8 }, (_, at) => bounds.readDoubleLE(at * 8)),
-    };
-  });
+const messages = loadSync(join(import.meta.dirname, "otlp.proto"), {
+  ...{ longs: Number, enums: String, defaults: true },
+}) as Record<`otlp.${"Traces" | "Metrics"}`, MessageTypeDefinition<object, Message>>;
+
+function pointsOf({ name, unit, histogram }: Message): ExportedDuration[] {
+  const { temporality, points = [] } = histogram ?? {};
+  return points.map(({ attributes, ...point }: Message) => ({
+    ...{ name, unit, temporality, ...point, attributes: valuesOf(attributes) },
+  }));
 }
 
-const kinds = ["other", "internal", "server", "client"] as const;
-
-function readSpan(bytes: Uint8Array) {
-  const fields = fieldsOf(bytes);
-  const id = (no: number) => Buffer.from((fields.get(no)?.[0] as Uint8Array) ?? nothing);
-  const status = fieldsOf((fields.get(15)?.[0] as Uint8Array) ?? nothing);
+function spanOf(span: Message): ExportedSpan {
   return {
-    traceId: id(1).toString("hex"),
-    spanId: id(2).toString("hex"),
-    /** Empty for the root of a trace. */
-    parentSpanId: id(4).toString("hex"),
-    name: id(5).toString("utf8"),
-    kind: kinds[Number(fields.get(6)?.[0] ?? 0)] ?? "other",
-    attributes: attributesOf(all(bytes, 9)),
-    links: all(bytes, 13).map((link) => ({
-      traceId: Buffer.from(all(link, 1)[0] ?? nothing).toString("hex"),
-      spanId: Buffer.from(all(link, 2)[0] ?? nothing).toString("hex"),
-    })),
-    failed: Number(status.get(3)?.[0] ?? 0) === 2,
+    ...{ ...span, ...idsOf(span), parentSpanId: span.parentSpanId.toString("hex") },
+    attributes: valuesOf(span.attributes),
+    links: span.links.map(idsOf),
+    failed: span.status?.code === "error",
   };
 }
 
-function attributesOf(pairs: readonly Uint8Array[]): Record<string, string | number | boolean> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const [key] = all(pair, 1);
-      const value = fieldsOf(all(pair, 2)[0] ?? nothing);
-      const text = value.get(1)?.[0];
-      const [whole, float, yes] = [value.get(3)?.[0], value.get(4)?.[0], value.get(2)?.[0]];
-      const read =
-        text instanceof Uint8Array
-          ? Buffer.from(text).toString("utf8")
-          : yes !== undefined
-            ? Boolean(yes)
-            : Number(whole ?? float);
-      return [Buffer.from(key ?? nothing).toString("utf8"), read];
-    }),
-  );
-}
+const idsOf = ({ traceId, spanId }: Message): Ids => ({
+  traceId: traceId.toString("hex"),
+  spanId: spanId.toString("hex"),
+});
 
-const nothing = new Uint8Array();
-
-/** All values of one length-delimited field: messages, texts or bytes. */
-function all(bytes: Uint8Array, no: number): Uint8Array[] {
-  return (fieldsOf(bytes).get(no) ?? []).filter((value) => value instanceof Uint8Array);
-}
-
-/** @param double the number of the 64-bit field that holds a double */
-function fieldsOf(bytes: Uint8Array, double = 4): Map<number, (Uint8Array | number)[]> {
-  const fields = new Map<number, (Uint8Array | number)[]>();
-  const reader = new BinaryReader(bytes);
-  while (reader.pos < reader.len) {
-    const [no, type] = reader.tag();
-    const values = fields.get(no) ?? [];
-    fields.set(no, values);
-    if (type === WireType.LengthDelimited) values.push(reader.bytes());
-    else if (type === WireType.Varint) values.push(Number(reader.uint64()));
-    else if (type === WireType.Bit64)
-      values.push(no === double ? reader.double() : Number(reader.fixed64()));
-    else reader.skip(type, no);
-  }
-  return fields;
-}
+const valuesOf = (attributes: Message[] = []): Attributes =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value ?? {})[0]]));
