@@ -1,57 +1,28 @@
-import { once } from "node:events";
-import net from "node:net";
-import { listen } from "./listen.ts";
+import { startLink } from "./faults/rig/link.ts";
 
 export type CuttingProxy = Awaited<ReturnType<typeof startCuttingProxy>>;
 
 /** A TCP proxy in front of a listener, whose connections can be cut. */
 export async function startCuttingProxy(target: string) {
-  let { hostname, port } = new URL(target);
+  let port = Number(new URL(target).port);
   let connections = 0;
-  const sockets = new Set<net.Socket>();
-  let isCut = false;
-  const server = net.createServer((socket) => {
+  const link = await startLink(() => {
     connections++;
-    if (isCut) return socket.resetAndDestroy();
-    const upstream = net.connect(Number(port), hostname);
-    for (const [from, to] of [
-      [socket, upstream],
-      [upstream, socket],
-    ] as const) {
-      sockets.add(from);
-      from.on("error", () => to.destroy());
-      from.on("close", () => {
-        sockets.delete(from);
-        to.destroy();
-      });
-      from.pipe(to);
-    }
-    return undefined;
+    return port;
   });
-  const own = await listen(server);
-  const reset = () => {
-    for (const socket of sockets) socket.resetAndDestroy();
-  };
   return {
-    url: `http://127.0.0.1:${own}`,
+    url: `http://127.0.0.1:${link.port}`,
     /** The number of connections so far. */
     get connections() {
       return connections;
     },
     /** Resets every connection, and refuses new ones until `mend`. */
-    cut() {
-      isCut = true;
-      reset();
-    },
+    cut: () => link.set("cut"),
     /** Lets connections through again, to another target if one is given. */
     mend(next = target) {
-      ({ hostname, port } = new URL(next));
-      isCut = false;
+      port = Number(new URL(next).port);
+      link.set("open");
     },
-    async close() {
-      reset();
-      server.close();
-      await once(server, "close");
-    },
+    close: link.close,
   };
 }
