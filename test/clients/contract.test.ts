@@ -50,16 +50,6 @@ test("google.rpc is whole, so that it agrees with the package that each language
   ]);
 });
 
-test("each file of the contract says its package for Go and Java", () => {
-  const own = [...files.values()].filter((file) => file.package === "payments.v1");
-  assert.ok(own.length > 10, `${own.length} files`);
-  for (const { name, options } of own) {
-    assert.equal(options?.goPackage, "payments-gateway.internal/gen/payments/v1;paymentsv1", name);
-    assert.equal(options?.javaPackage, "paymentsgateway.v1", name);
-    assert.equal(options?.javaMultipleFiles, true, name);
-  }
-});
-
 test("options have numbers from a range that no well-known module uses", () => {
   const own = [...files.values()].filter((file) => file.package === "payments.v1");
   const numbers = own.flatMap(({ extension }) => extension.map(({ number }) => number));
