@@ -136,21 +136,6 @@ describe("the store's thread", () => {
     assert.deepEqual(await run("all"), ["before"]);
   });
 
-  it("has each transaction synced unless it is told otherwise", async (t) => {
-    const { path, remove } = freshDirectory();
-    t.after(remove);
-    const given: ThreadData[] = [];
-    const thread = await openStoreThread({
-      directory: path,
-      startWorker(data) {
-        given.push(data);
-        return startWorker(data);
-      },
-    });
-    await thread.close();
-    assert.deepEqual(given, [{ directory: path, synchronous: "FULL" }]);
-  });
-
   it("ends when it is closed while its thread is started again", async (t) => {
     const { path, remove } = freshDirectory();
     t.after(remove);
