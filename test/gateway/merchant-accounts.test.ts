@@ -6,7 +6,6 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
-import { failure } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { clientOf, paymentRequest } from "./callers.ts";
@@ -53,21 +52,6 @@ const pay = (externalId: string, key: string) =>
   clientOf(PaymentService, gateway).createPayment(paymentRequest(externalId), as(key));
 const look = (externalId: string, ...caller: Parameters<typeof as>) =>
   clientOf(PaymentService, gateway).getPayment({ externalId }, as(...caller));
-
-test("a key limited to one account uses it by default and no other", async () => {
-  await pay("limited", shopKey);
-  assert.deepEqual(
-    emulators.map((emulator) => emulator.ledger().payments.length),
-    [1, 0],
-  );
-  const refusals = await Promise.all(
-    ["market", "nowhere", "default"].map((account) => failure(look("limited", shopKey, account))),
-  );
-  for (const { code } of refusals) assert.equal(code, Code.PermissionDenied);
-  assert.equal(new Set(refusals.map(({ message }) => message)).size, 1);
-  await assert.rejects(look("limited", bothKey), { code: Code.PermissionDenied });
-  await look("limited", bothKey, "shop");
-});
 
 test("the same external id is a different payment in another account", async () => {
   await pay("same", shopKey);
