@@ -340,15 +340,22 @@ function isBefore(other: CallRecord, call: CallRecord, history: History): boolea
 }
 
 /** Whether so much of the account's budget was in use that a call may have had to wait. */
-function isBudgetUsed(
-  { account, beganMs, endedMs = 0 }: CallRecord,
-  { requests, limits, posts }: History,
-): boolean {
+function isBudgetUsed({ account, beganMs, endedMs = 0 }: CallRecord, history: History): boolean {
+  const { requests, limits, posts, calls } = history;
   const limit = Math.min(
     ...limits.flatMap((one) => (one.account === account ? one.perSecond : [])),
   );
   const near = requests.filter(
     (one) => one.account === account && one.sentMs > beganMs - 1_500 && one.sentMs <= endedMs,
+  );
+  // A token stays out also if its caller leaves before the request is sent.
+  const left = calls.filter(
+    (one) =>
+      one.account === account &&
+      one.outcome === "gone" &&
+      one.beganMs <= endedMs &&
+      (one.endedMs ?? Infinity) > beganMs - 1_500 &&
+      postsOf(one, history).length === 0,
   );
   // After a Too Many Requests nothing leaves until the service's window has passed.
   const wasRefused = posts.some(
@@ -358,7 +365,7 @@ function isBudgetUsed(
       sentMs > beganMs - 2_500 &&
       sentMs <= endedMs,
   );
-  return wasRefused || near.length >= limit / 2;
+  return wasRefused || near.length + left.length >= limit / 2;
 }
 
 /** Whether no other request is about its payment, and nothing else changes it. */
