@@ -1,4 +1,5 @@
 import { Redis, type RedisOptions } from "ioredis";
+import { StoreTimeout } from "../errors.ts";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { systemCode } from "../net/system-errors.ts";
 import { repeat, within } from "../net/timer.ts";
@@ -66,7 +67,7 @@ export class NoPrimary extends Error {
   /** @param reasons of each Sentinel. By TLS one without room closes a connection before it says so */
   constructor(reasons: readonly Error[], isTls: boolean) {
     const isSilent = reasons.some(
-      ({ name, message }) => name === "StoreTimeout" || silent.test(message),
+      (reason) => reason instanceof StoreTimeout || silent.test(reason.message),
     );
     const cause = reasons.at(-1);
     super(`All sentinels are unreachable: ${isSilent ? "timed out" : cause?.message}`, { cause });
